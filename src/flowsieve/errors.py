@@ -1,0 +1,101 @@
+"""What can go wrong, as one tree.
+
+    FlowsieveError
+    ├── BadInput             what somebody gave us is wrong; nothing was changed (exit status 2)
+    │   ├── BadSchema
+    │   ├── BadFilter        points at the place in the filter's text
+    │   ├── BadValue         a value that an attribute cannot have
+    │   ├── BadPlan
+    │   ├── BadTopology
+    │   └── BadScenario
+    ├── Refused              a good request that cannot be served (exit status 1)
+    │   └── TableFull
+    └── SwitchError          a switch did not do what it was told
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FlowsieveError(Exception):
+    """The root of all errors that flowsieve raises on purpose."""
+
+
+class BadInput(FlowsieveError):
+    """What was given is wrong: `message` says what and what would be right, `place` says where."""
+
+    def __init__(self, message: str, *, place: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+    def at(self, place: str) -> BadInput:
+        """The same error, with an outer place put in front (file and line, say)."""
+        self.place = place if self.place is None else f"{place}: {self.place}"
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class BadSchema(BadInput):
+    """A schema that describes no content space."""
+
+
+class BadFilter(BadInput):
+    """A filter that cannot be read, or can match nothing; `column` counts from 1 in `text`."""
+
+    def __init__(self, message: str, *, text: str, column: int | None = None, place: str | None = None) -> None:
+        super().__init__(message, place=place)
+        self.text = text
+        self.column = column
+
+    def __str__(self) -> str:
+        head = super().__str__()
+        if self.column is None:
+            return head
+        start = max(0, self.column - 41)
+        shown = self.text[start : start + 80].replace("\n", " ")
+        return f"{head}\n    {shown}\n    {' ' * (self.column - 1 - start)}^"
+
+
+class BadValue(BadInput):
+    """A value that its attribute cannot have."""
+
+
+class BadPlan(BadInput):
+    """An index plan that does not fit its schema, header or format."""
+
+
+class BadTopology(BadInput):
+    """A topology that cannot be read or does not hang together."""
+
+
+class BadScenario(BadInput):
+    """A scenario, or a file that it names, that cannot be played."""
+
+
+class Refused(FlowsieveError):
+    """A well-formed request that cannot be served."""
+
+
+class TableFull(Refused):
+    """A switch's table cannot hold even the coarsest entries that a request needs."""
+
+    def __init__(self, *, switch: str, needed: int, capacity: int) -> None:
+        super().__init__(f"switch {switch} needs at least {needed} entries and has room for {capacity}")
+        self.switch = switch
+        self.needed = needed
+        self.capacity = capacity
+
+
+class SwitchError(FlowsieveError):
+    """A switch refused or failed an operation."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name closest to a mistyped one: `; did you mean 'price'?`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

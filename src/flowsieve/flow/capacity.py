@@ -1,0 +1,255 @@
+"""Tables that fit their switches: exact where there is room, otherwise coarsened where it costs least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.errors import TableFull
+from flowsieve.flow import coarsen_kernel
+from flowsieve.flow.compiler import Change, Compiler, Ports, Tables
+from flowsieve.index.dz import Dz
+
+SLACK = 0.95  # a table that overflowed is coarsened to this share of its room, so that the next request need not
+WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
+ROUNDS = 40
+PRIOR = 0.02  # the volume's weight beside a sample: cells that the sample never hit are not free
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Where events fall: sorted dz codes of a sample (rows of hi, lo) and how much the plain volume weighs beside it."""
+
+    codes: NDArray[np.uint64]
+    prior: float
+
+    @classmethod
+    def of(cls, hi: NDArray[np.uint64], lo: NDArray[np.uint64]) -> Weights:
+        order = np.lexsort((lo, hi))
+        return cls(np.ascontiguousarray(np.column_stack((hi[order], lo[order]))), max(1.0, PRIOR * len(hi)))
+
+    @property
+    def total(self) -> float:
+        return len(self.codes) + self.prior
+
+
+BY_VOLUME = Weights(np.zeros((0, 2), np.uint64), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """A coarsened table: its entries, the price of an entry it was made at, and the unwanted copies per event it is expected to send."""
+
+    table: dict[Dz, Ports]
+    price: float
+    waste: float
+
+
+def room(capacity: int) -> int:
+    """How many entries a table may hold at rest: one is kept for the covering entry of a tight update (flow.order)."""
+    return max(capacity - 1, min(capacity, 1))
+
+
+class FittedTables:
+    """The aims of all switches: what the compiler wants, made to fit each switch's capacity."""
+
+    def __init__(
+        self, compiler: Compiler, capacity: Mapping[str, int] | int | None = None, weights: Weights = BY_VOLUME
+    ) -> None:
+        self.compiler = compiler
+        switches = compiler.topology.switches
+        if isinstance(capacity, int):
+            capacity = dict.fromkeys(switches, capacity)
+        self.capacity: Mapping[str, int] = capacity or {}
+        self.weights = weights
+        self._coarse: dict[str, Coarse] = {}
+        self._withheld: dict[str, list[Change]] = {}
+
+    def update(self) -> dict[str, list[Change]]:
+        """The net difference of all aims since the last update.
+
+        Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back and update again.
+        """
+        exact = self.compiler.update().by_switch()
+        if not self.capacity:
+            return exact
+        changed, was = set(exact), dict(self._coarse)
+        exact = _joined(self._withheld, exact)
+        try:
+            while changed:
+                fresh = {switch for switch in changed if self._fit(switch) and switch not in was}
+                more = self._loosen(fresh)
+                exact, changed = _joined(exact, more), set(more)
+        except TableFull:
+            self._coarse, self._withheld = was, exact
+            raise
+        self._withheld = {}
+        for switch in was.keys() | self._coarse.keys():
+            before = was[switch].table if switch in was else self._exact_before(switch, exact.get(switch, []))
+            changes = changes_between(before, self.table(switch))
+            exact.pop(switch, None)
+            if changes:
+                exact[switch] = changes
+        return exact
+
+    def table(self, switch: str) -> dict[Dz, Ports]:
+        """What a switch should hold."""
+        coarse = self._coarse.get(switch)
+        return coarse.table if coarse else self.compiler.table(switch)
+
+    def waste(self) -> dict[str, float]:
+        """Per coarsened switch: the unwanted copies per event that its table is expected to send."""
+        return {switch: coarse.waste for switch, coarse in sorted(self._coarse.items())}
+
+    def _exact_before(self, switch: str, changes: list[Change]) -> dict[Dz, Ports]:
+        table = self.compiler.table(switch)
+        for change in changes:
+            if change.old is None:
+                del table[change.dz]
+            else:
+                table[change.dz] = change.old
+        return table
+
+    def _loosen(self, coarse: set[str]) -> dict[str, list[Change]]:
+        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; what that changes."""
+        if self.compiler.tables is not Tables.FREE or not coarse:
+            return {}
+        for switch in coarse:
+            self.compiler.loosen_around(switch)
+        return self.compiler.update().by_switch()
+
+    def _fit(self, switch: str) -> bool:
+        """Decide on a switch's table; whether it is a coarse one."""
+        capacity = self.capacity.get(switch)
+        if capacity is None:
+            return False
+        limit, needed = room(capacity), self.compiler.entries(switch)
+        coarse = self._coarse.get(switch)
+        if needed <= limit * (WASTEFUL if coarse else 1) and (capacity != 1 or needed == 0):
+            self._coarse.pop(switch, None)
+            return False
+        self._coarse[switch] = coarsened(
+            self.compiler, switch, limit, self.weights, math.inf if capacity == 1 else coarse.price if coarse else None
+        )
+        if len(self._coarse[switch].table) > limit:
+            self._coarse.pop(switch)
+            raise TableFull(switch=switch, needed=self.compiler.partitions, capacity=capacity)
+        return True
+
+
+def coarsened(compiler: Compiler, switch: str, limit: int, weights: Weights, price: float | None = None) -> Coarse:
+    """A table of at most `limit` entries where that is possible, at the given price of an entry if that still fits."""
+    pruning = [Pruning(compiler, trie, weights) for trie in compiler.tries(switch)]
+
+    def size(price: float) -> int:
+        return sum(part.size(price) for part in pruning)
+
+    if price is None or not (limit * WASTEFUL <= size(price) <= limit or price == math.inf):
+        goal = limit if limit < 20 else math.floor(limit * SLACK)
+        price = _cheapest(size, goal, weights.total)
+    table: dict[Dz, Ports] = {}
+    for part in pruning:
+        table |= part.table(price)
+    return Coarse(table, price, sum(part.waste(price) for part in pruning) / weights.total)
+
+
+def _cheapest(size: Callable[[float], int], goal: int, most: float) -> float:
+    """The lowest price per entry at which the table is no larger than the goal."""
+    low, high = -60.0, math.log2(most) + 8
+    if size(2.0**high) > goal:
+        return math.inf
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        if size(2.0**middle) <= goal:
+            high = middle
+        else:
+            low = middle
+    return float(2.0**high)
+
+
+class Pruning:
+    """One trie laid out with what collapsing each subtree would cost."""
+
+    def __init__(self, compiler: Compiler, trie: int, weights: Weights) -> None:
+        view = compiler.view(trie)
+        n = int(coarsen_kernel.count_nodes(view.links, view.root, view.scratch))
+        self._palette = view.palette
+        self._ends = np.zeros(n, np.int64)
+        self._keys = np.zeros((n, 3), np.uint64)
+        self._unions = np.zeros((n, compiler.words), np.uint64)
+        self._extras = np.zeros(n)
+        self._costs, self._keep = np.zeros(n), np.zeros(n, np.bool_)
+        self._values = np.zeros(n, np.int64)
+        self._out = np.zeros((0, 3 + compiler.words), np.uint64)
+        self._words = compiler.words
+        coarsen_kernel.price_nodes(
+            view.links,
+            view.sets,
+            view.root,
+            view.start,
+            view.first,
+            weights.codes,
+            weights.prior,
+            view.hosts,
+            view.loose,
+            view.scratch,
+            self._ends,
+            self._keys,
+            self._unions,
+            self._extras,
+        )
+
+    def waste(self, price: float) -> float:
+        """The expected unwanted copies of all events of the sample."""
+        n = len(self._ends)
+        return float(
+            coarsen_kernel.cut_tree(self._ends, self._unions, self._extras, n, price, self._costs, self._keep)
+        )
+
+    def size(self, price: float) -> int:
+        self.waste(price)
+        return self._make(self._out, False)
+
+    def table(self, price: float) -> dict[Dz, Ports]:
+        out = np.zeros((self.size(price), 3 + self._words), np.uint64)
+        self._make(out, True)
+        return Compiler.named(out)
+
+    def _make(self, out: NDArray[np.uint64], write: bool) -> int:
+        n = len(self._ends)
+        return int(
+            coarsen_kernel.table_of_cut(
+                self._palette,
+                self._ends,
+                self._keys,
+                self._unions,
+                n,
+                self._keep,
+                self._values,
+                out,
+                write,
+            )
+        )
+
+
+def changes_between(before: Mapping[Dz, Ports], after: Mapping[Dz, Ports]) -> list[Change]:
+    """The smallest difference between two tables."""
+    gone = [Change(dz, ports, None) for dz, ports in before.items() if dz not in after]
+    other = [Change(dz, before.get(dz), ports) for dz, ports in after.items() if before.get(dz) != ports]
+    return gone + other
+
+
+def _joined(first: Mapping[str, list[Change]], then: Mapping[str, list[Change]]) -> dict[str, list[Change]]:
+    """Two differences per switch, one after the other, as one."""
+    both = dict(first)
+    for switch, changes in then.items():
+        net = {change.dz: change for change in first.get(switch, ())}
+        for change in changes:
+            old = net[change.dz].old if change.dz in net else change.old
+            net[change.dz] = Change(change.dz, old, change.new)
+        both[switch] = [change for change in net.values() if change.old != change.new]
+    return {switch: changes for switch, changes in both.items() if changes}

@@ -1,0 +1,263 @@
+"""Spanning trees, on which events are disseminated, and the map from dz to tree.
+
+Every dz has exactly one tree at a time: then whatever subsets of its ports the switches use, nothing loops
+and nothing arrives twice (design: what keeps it correct, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+from flowsieve.errors import BadPlan, BadTopology, nearest
+from flowsieve.index.dz import WHOLE_SPACE, Dz
+from flowsieve.network.roots import Mesh, RootedTree, rank_roots, shortest_paths, spread_roots
+from flowsieve.network.topology import Topology
+
+MAX_TREES = 1024
+ALIGNED_BITS = 128  # of Dz.aligned
+
+
+class Hop(NamedTuple):
+    """A switch on a route, and the port by which the packet leaves it."""
+
+    switch: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanningTree:
+    """A tree over switches: `parent` says for each but the root which one is a step nearer to the root.
+
+    >>> tree = SpanningTree("s1", {"s2": "s1", "s3": "s1"})
+    >>> tree.path("s2", "s3")
+    ('s2', 's1', 's3')
+    """
+
+    root: str
+    parent: Mapping[str, str]
+    switches: tuple[str, ...] = field(init=False, compare=False, repr=False)  # parents before their children
+    _near: Mapping[str, tuple[str, ...]] = field(init=False, compare=False, repr=False)
+    _depth: Mapping[str, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parent = dict(self.parent)
+        if self.root in parent:
+            raise BadTopology(f"switch {self.root!r} is the root of the tree, so it has no parent")
+        children: dict[str, list[str]] = {switch: [] for switch in (self.root, *parent)}
+        for child, above in parent.items():
+            if above not in children:
+                raise BadTopology(f"the parent {above!r} of switch {child!r} is not on the tree")
+            children[above].append(child)
+        depth = {self.root: 0}
+        order = [self.root]
+        for switch in order:
+            for child in children[switch]:
+                depth[child] = depth[switch] + 1
+                order.append(child)
+        if len(order) < len(children):
+            lost = next(switch for switch in parent if switch not in depth)
+            raise BadTopology(
+                f"the parents above switch {lost!r} go in a circle, not to the root {self.root!r}"
+            )
+        near = {self.root: tuple(children[self.root])}
+        near |= {switch: (parent[switch], *children[switch]) for switch in order[1:]}
+        derive = object.__setattr__
+        derive(self, "parent", MappingProxyType(parent))
+        derive(self, "switches", tuple(order))
+        derive(self, "_near", near)
+        derive(self, "_depth", depth)
+
+    @classmethod
+    def of(cls, topology: Topology, root: str) -> SpanningTree:
+        """The shortest paths from a root to the rest of the main component, by latency, then hops."""
+        mesh = Mesh.of(topology)
+        if root not in mesh.names:
+            topology.linked(root)
+            raise BadTopology(
+                f"switch {root!r} is cut off from the main part of the network, so no tree grows from it"
+            )
+        return _named(mesh, shortest_paths(mesh, mesh.names.index(root)))
+
+    def neighbours(self, switch: str) -> tuple[str, ...]:
+        """Those one step away on the tree: the parent first, then the children."""
+        return self._near[self._known(switch)]
+
+    def children(self, switch: str) -> tuple[str, ...]:
+        return self.neighbours(switch)[0 if switch == self.root else 1 :]
+
+    def depth(self, switch: str) -> int:
+        """How many links a switch is away from the root."""
+        return self._depth[self._known(switch)]
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The links of the tree as (parent, child), from the root outwards."""
+        return tuple((self.parent[switch], switch) for switch in self.switches[1:])
+
+    def path(self, a: str, b: str) -> tuple[str, ...]:
+        """The switches from a to b, both included."""
+        depth = self._depth
+        start, end = [self._known(a)], [self._known(b)]
+        while start[-1] != end[-1]:
+            lower = start if depth[start[-1]] >= depth[end[-1]] else end
+            lower.append(self.parent[lower[-1]])
+        return (*start, *reversed(end[:-1]))
+
+    def ports(self, topology: Topology, switch: str) -> tuple[int, ...]:
+        """The ports that the tree may use at a switch: to its neighbours on the tree and to its hosts."""
+        ends = self.neighbours(switch) + topology.hosts_at(switch)
+        return tuple(sorted(topology.port(switch, end) for end in ends))
+
+    def __contains__(self, switch: object) -> bool:
+        return switch in self._depth
+
+    def __len__(self) -> int:
+        return len(self.switches)
+
+    def __hash__(self) -> int:
+        return hash((self.root, frozenset(self.parent.items())))
+
+    def __reduce__(self) -> tuple[type[SpanningTree], tuple[object, ...]]:
+        return SpanningTree, (self.root, dict(self.parent))
+
+    def _known(self, switch: str) -> str:
+        if switch not in self._depth:
+            raise BadTopology(f"switch {switch!r} is not on the tree{nearest(switch, self._depth)}")
+        return switch
+
+
+def center_tree(topology: Topology) -> SpanningTree:
+    """The shortest-path tree with the shortest mean path between two hosts (or switches, without hosts)."""
+    mesh = Mesh.of(topology)
+    return _named(mesh, rank_roots(mesh)[0].tree)
+
+
+def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
+    """The mean latency on the tree between two of its hosts (or switches, without hosts).
+
+    The hosts' own links are left out. Each link contributes its latency for every pair that it separates.
+    """
+    below = {switch: len(topology.hosts_at(switch)) for switch in tree.switches}
+    if sum(below.values()) < 2:
+        below = dict.fromkeys(tree.switches, 1)
+    total = sum(below.values())
+    length_ms = 0.0
+    for parent, child in reversed(tree.edges):
+        length_ms += below[child] * (total - below[child]) * topology.latency_ms(parent, child)
+        below[parent] += below[child]
+    return length_ms / max(1, total * (total - 1) // 2)
+
+
+def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) -> tuple[Hop, ...]:
+    """The switches that a packet passes from one host to another, and the ports by which it leaves them."""
+    start, end = topology.endpoint(from_host), topology.endpoint(to_host)
+    for host, endpoint in ((from_host, start), (to_host, end)):
+        if endpoint.switch not in tree:
+            raise BadTopology(
+                f"host {host!r} at switch {endpoint.switch!r} is cut off: the tree does not reach it"
+            )
+    if from_host == to_host:
+        return ()
+    path = tree.path(start.switch, end.switch)
+    steps = (Hop(at, topology.port(at, after)) for at, after in pairwise(path))
+    return (*steps, Hop(end.switch, end.port))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMap:
+    """Which tree serves which part of the space: dz that partition it, each with its tree."""
+
+    parts: tuple[tuple[Dz, SpanningTree], ...]
+    _tree: Mapping[Dz, SpanningTree] = field(init=False, compare=False, repr=False)
+    _lengths: tuple[int, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = tuple(sorted(self.parts, key=lambda part: part[0]))
+        _check_partition([dz for dz, _ in parts])
+        switches = set(parts[0][1].switches)
+        for dz, tree in parts:
+            if set(tree.switches) != switches:
+                raise BadTopology(
+                    f"the tree of dz {str(dz)!r} spans other switches than that of {str(parts[0][0])!r}"
+                )
+        derive = object.__setattr__
+        derive(self, "parts", parts)
+        derive(self, "_tree", dict(parts))
+        derive(self, "_lengths", tuple(sorted({dz.length for dz, _ in parts})))
+
+    @classmethod
+    def single(cls, tree: SpanningTree) -> TreeMap:
+        """One tree for the whole space."""
+        return cls(((WHOLE_SPACE, tree),))
+
+    @classmethod
+    def spread(cls, topology: Topology, n: int) -> TreeMap:
+        """n equal parts, on trees that share the load of the links without making paths much longer."""
+        if not 1 <= n <= MAX_TREES or n & (n - 1):
+            raise BadTopology(
+                f"the space cannot be spread over {n} trees; right are 1, 2, 4, 8, … up to {MAX_TREES}"
+            )
+        mesh = Mesh.of(topology)
+        rooted = spread_roots(mesh, n)
+        named = {tree.root: _named(mesh, tree) for tree in rooted}
+        length = n.bit_length() - 1
+        return cls(tuple((Dz(bits, length), named[tree.root]) for bits, tree in enumerate(rooted)))
+
+    def tree_of(self, dz: Dz) -> SpanningTree:
+        """The tree of a dz that lies within one part."""
+        part = self._part_of(dz)
+        if part is None:
+            raise BadPlan(f"dz {str(dz)!r} is served by several trees; ask for the tree of a part of it")
+        return self._tree[part]
+
+    def split(self, dz: Dz) -> Iterator[tuple[Dz, SpanningTree]]:
+        """The parts of a dz that have one tree each: the dz itself, or the map's parts that it covers."""
+        part = self._part_of(dz)
+        if part is not None:
+            yield dz, self._tree[part]
+        else:
+            yield from ((inner, tree) for inner, tree in self.parts if dz.covers(inner))
+
+    @property
+    def trees(self) -> tuple[SpanningTree, ...]:
+        """The trees, each once."""
+        return tuple(dict.fromkeys(tree for _, tree in self.parts))
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[tuple[Dz, SpanningTree]]:
+        return iter(self.parts)
+
+    def _part_of(self, dz: Dz) -> Dz | None:
+        for length in self._lengths:
+            if length > dz.length:
+                break
+            part = Dz(dz.bits >> (dz.length - length), length)
+            if part in self._tree:
+                return part
+        return None
+
+
+def _check_partition(ordered: list[Dz]) -> None:
+    """Reject dz, given in their order, that leave out a part of the space or take one twice."""
+    wrong = "the dz of a tree map partition the space, but"
+    start = 0
+    for dz in ordered:
+        if dz.aligned != start:
+            fault = "overlaps the one before it" if dz.aligned < start else "leaves a gap before it"
+            raise BadPlan(f"{wrong} {str(dz)!r} {fault}")
+        start += 1 << (ALIGNED_BITS - dz.length)
+    if start != 1 << ALIGNED_BITS:
+        raise BadPlan(f"{wrong} these leave a gap at its end" if ordered else f"{wrong} there are none")
+
+
+def _named(mesh: Mesh, tree: RootedTree) -> SpanningTree:
+    names = mesh.names
+    return SpanningTree(
+        names[tree.root], {names[at]: names[tree.parent[at]] for at in tree.order if at != tree.root}
+    )
