@@ -1,0 +1,81 @@
+"""flowsieve: content-based publish/subscribe whose filtering happens inside the network."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flowsieve.client.pubsub import Published, PubSub, Subscription
+    from flowsieve.content.filter import Filter
+    from flowsieve.content.schema import Attribute, Schema
+    from flowsieve.control.state import Settings
+    from flowsieve.errors import BadInput, FlowsieveError, Refused
+    from flowsieve.flow.compiler import Tables
+    from flowsieve.index.dz import Dz
+    from flowsieve.index.dzset import DzSet
+    from flowsieve.index.regular import RegularPlan
+    from flowsieve.network.generators import fat_tree, grid, line, ring, star, tree
+    from flowsieve.network.topology import Topology
+    from flowsieve.network.tree import TreeMap
+
+# Where each public name lives. It is loaded when it is first asked for, so that a part can be used without the whole.
+_HOMES = {
+    "Attribute": "content.schema",
+    "BadInput": "errors",
+    "Dz": "index.dz",
+    "DzSet": "index.dzset",
+    "Filter": "content.filter",
+    "FlowsieveError": "errors",
+    "PubSub": "client.pubsub",
+    "Published": "client.pubsub",
+    "Refused": "errors",
+    "RegularPlan": "index.regular",
+    "Schema": "content.schema",
+    "Settings": "control.state",
+    "Subscription": "client.pubsub",
+    "Tables": "flow.compiler",
+    "Topology": "network.topology",
+    "TreeMap": "network.tree",
+    "fat_tree": "network.generators",
+    "grid": "network.generators",
+    "line": "network.generators",
+    "ring": "network.generators",
+    "star": "network.generators",
+    "tree": "network.generators",
+}
+
+__all__ = [
+    "Attribute",
+    "BadInput",
+    "Dz",
+    "DzSet",
+    "Filter",
+    "FlowsieveError",
+    "PubSub",
+    "Published",
+    "Refused",
+    "RegularPlan",
+    "Schema",
+    "Settings",
+    "Subscription",
+    "Tables",
+    "Topology",
+    "TreeMap",
+    "fat_tree",
+    "grid",
+    "line",
+    "ring",
+    "star",
+    "tree",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'flowsieve' has no attribute {name!r}")
+    return getattr(import_module(f"flowsieve.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

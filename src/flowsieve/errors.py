@@ -5,6 +5,7 @@
     │   ├── BadSchema
     │   ├── BadFilter        points at the place in the filter's text
     │   ├── BadValue         a value that an attribute cannot have
+    │   │   └── BadCell      … in a table of events; knows its row and column
     │   ├── BadPlan
     │   ├── BadTopology
     │   └── BadScenario
@@ -63,6 +64,15 @@ class BadFilter(BadInput):
 
 class BadValue(BadInput):
     """A value that its attribute cannot have."""
+
+
+class BadCell(BadValue):
+    """A value in a table that cannot be read at all; `row` counts the events from 0."""
+
+    def __init__(self, message: str, *, row: int, column: str) -> None:
+        super().__init__(message, place=f"row {row + 1}")
+        self.row = row
+        self.column = column
 
 
 class BadPlan(BadInput):

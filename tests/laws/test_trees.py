@@ -34,14 +34,16 @@ def rooted(draw: st.DrawFn) -> tuple[Topology, SpanningTree]:
     return topology, SpanningTree.of(topology, draw(st.sampled_from(sorted(topology.main))))
 
 
-def shortest_ms(topology: Topology, start: str) -> dict[str, float]:
-    """The latency of the shortest path to every switch, by relaxing all links until nothing changes."""
-    reach = {start: 0.0}
+def shortest(topology: Topology, start: str) -> dict[str, tuple[int, int]]:
+    """How far every switch is in µs, then in hops, by relaxing all links as often as there are switches."""
+    reach = {start: (0, 0)}
     for _ in topology.switches:
         for link in topology.links:
             for a, b in ((link.a, link.b), (link.b, link.a)):
                 if a in reach:
-                    reach[b] = min(reach.get(b, float("inf")), reach[a] + link.latency_ms)
+                    us, hops = reach[a]
+                    way = (us + round(1000 * link.latency_ms), hops + 1)
+                    reach[b] = min(reach.get(b, way), way)
     return reach
 
 
@@ -52,7 +54,7 @@ def latency_ms(topology: Topology, path: tuple[str, ...]) -> float:
 @given(topologies())
 def test_components_are_the_classes_of_switches_that_reach_each_other(topology: Topology) -> None:
     for part in topology.components():
-        assert all(set(shortest_ms(topology, switch)) == part for switch in part)
+        assert all(set(shortest(topology, switch)) == part for switch in part)
     assert sorted(switch for part in topology.components() for switch in part) == sorted(topology.switches)
     assert len(topology.main) == max(map(len, topology.components()))
 
@@ -81,13 +83,14 @@ def test_a_path_is_simple_symmetric_and_made_of_tree_edges(case: tuple[Topology,
 
 
 @given(rooted())
-def test_paths_from_the_root_are_shortest(case: tuple[Topology, SpanningTree]) -> None:
+def test_paths_from_the_root_are_quickest_and_of_those_have_fewest_hops(
+    case: tuple[Topology, SpanningTree],
+) -> None:
     topology, tree = case
-    shortest = shortest_ms(topology, tree.root)
-    for switch in tree.switches:
+    for switch, (us, hops) in shortest(topology, tree.root).items():
         path = tree.path(tree.root, switch)
-        assert latency_ms(topology, path) == pytest.approx(shortest[switch])
-        assert tree.depth(switch) == len(path) - 1
+        assert round(1000 * latency_ms(topology, path)) == us
+        assert tree.depth(switch) == len(path) - 1 == hops
 
 
 @given(rooted())

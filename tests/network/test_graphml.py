@@ -134,6 +134,10 @@ def test_great_circles_are_as_long_as_the_earth_is_round() -> None:
         ),
         (HEAD + '<graph><node id="7"/><edge target="7"/></graph></graphml>', "whose source is None"),
         (
+            HEAD + KEYS.replace("double", "angle") + '<graph><node id="7"/></graph></graphml>',
+            "has a <key> of the unknown type 'angle'; right is boolean, int,",
+        ),
+        (
             HEAD + '<graph><node id="7"><data key="d9">x</data></node></graph></graphml>',
             "is not GraphML that can be read",
         ),

@@ -40,9 +40,7 @@ class Text:
     def admits(self, string: str) -> bool:
         if self.equals is not None:
             return string == self.equals
-        return (
-            self.low <= string and (self.high is None or string < self.high) and string not in self.none_of
-        )
+        return self.low <= string and (self.high is None or string < self.high) and string not in self.none_of
 
     def covers(self, other: Text) -> bool:
         if other.equals is not None:

@@ -2,9 +2,9 @@
 
 A set is the sorted tuple of the points of the attribute's line at which membership changes: (3, 7, 9) is
 everything from 3 to below 7, and from 9 up. The empty set is (); an odd number of cuts means that the set
-reaches the top. Numbers and strings are both such lines, so that one sweep does for unions and intersections of
-any number of sets of any kind. Where a comparison is strict, the cut is at the next value: the next integer, the
-next float, the next string.
+reaches the top. Numbers and strings are both such lines, so that one sweep does for unions and intersections
+of any number of sets of any kind. Where a comparison is strict, the cut is at the next value: the next
+integer, the next float, the next string.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def whole(attribute: Attribute) -> Cuts:
 
 
 def at_least(attribute: Attribute, point: Any) -> Any:
-    """The first point of the line that is not below a constant, which may lie between or beyond its points."""
+    """The first point of the line that is not below a constant, which may be no point of it itself."""
     if isinstance(point, str):
         return point
     if attribute.kind == "float":

@@ -1,8 +1,8 @@
 """Unions of products: the shape in which a filter's meaning is worked out before it is a list of boxes.
 
-A product gives a set of values (as cuts) to each attribute that it constrains, by the attribute's position. It
-stands for all boxes that can be made of those sets, so that `a != 1 and a != 2 and …` stays one product however
-long it gets. A region is a list of products: its union.
+A product gives a set of values (as cuts) to each attribute that it constrains, by the attribute's position.
+It stands for all boxes that can be made of those sets, so that `a != 1 and a != 2 and …` stays one product
+however long it gets. A region is a list of products: its union.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Region = list[Product]  # no product at all: nothing
 
 LARGEST = 4096  # boxes
 LARGEST_EFFORT = 400_000  # cuts looked at; some tenths of a second
-CHEAP = 20_000  # products times attributes up to which joining is tried
+CHEAP = 50_000  # products times attributes up to which joining is tried
 FEW = 32  # products among which each is compared with each
 
 
@@ -59,7 +59,10 @@ class Algebra:
                 return []
         out = [core]
         for region in sorted((region for region in regions if len(region) > 1), key=len):
-            out = self.tidy(self._meets(out, region))
+            tangled = len(out) > 1 or any(i in core for product in region for i in product)
+            out = self._meets(out, region)
+            if tangled:
+                out = self.tidy(out)
         return self._checked(out)
 
     def any_of(self, regions: list[Region]) -> Region:
@@ -97,7 +100,7 @@ class Algebra:
 
     def meet(self, one: Product, other: Product) -> Product | None:
         """What lies in both products; None if nothing does."""
-        self._spend(4)
+        self._spend(4 + len(one))
         out = dict(one)
         for i, cuts in other.items():
             if i in out:
@@ -109,26 +112,26 @@ class Algebra:
 
     def minus(self, one: Product, other: Product) -> Region:
         """What lies in the first product and not in the second, as products that share nothing."""
-        out = []
+        pieces, shared = [], one
         for i, cuts in other.items():
             attribute = self._schema.attributes[i]
             have = one.get(i, whole(attribute))
-            outside = self._intersection([have, complement(attribute, cuts)])
-            if outside:
-                out.append({**one, i: outside})
             inside = self._intersection([have, cuts])
             if not inside:
                 return [one]
-            one = {**one, i: inside}
-        return out
+            outside = self._intersection([have, complement(attribute, cuts)])
+            if outside:
+                pieces.append({**shared, i: outside})
+            shared = {**shared, i: inside}
+        return pieces
 
     def boxes(self, region: Region) -> tuple[Box, ...]:
         """The region as boxes: its disjunctive normal form."""
         out: list[Box] = []
         for product in self._checked(region):
-            choices = [(constraint,) for constraint in self._schema.whole]
+            choices = [[constraint] for constraint in self._schema.whole]
             for i, cuts in product.items():
-                choices[i] = tuple(constraints(self._schema.attributes[i], cuts))
+                choices[i] = constraints(self._schema.attributes[i], cuts)
             out += every_choice(*choices)
         return tuple(out)
 
@@ -157,12 +160,14 @@ class Algebra:
         groups: dict[frozenset[tuple[int, Cuts]], list[Cuts]] = {}
         out = []
         for product in region:
-            self._spend(1 + len(product))
+            self._spend(1 + sum(map(len, product.values())))
             if i in product:
-                rest = frozenset(item for item in product.items() if item[0] != i)
+                rest = frozenset([item for item in product.items() if item[0] != i])
                 groups.setdefault(rest, []).append(product[i])
             else:
                 out.append(product)
+        if len(groups) + len(out) == len(region):
+            return region
         everything = whole(self._schema.attributes[i])
         for rest, sets in groups.items():
             self._spend(sum(map(len, sets)))
@@ -191,9 +196,9 @@ class Algebra:
         return intersection(sets)
 
     def _checked(self, region: Region) -> Region:
-        if len(region) > 1 or any(len(cuts) > 2 for product in region for cuts in product.values()):
-            if sum(prod(self._parts(i, cuts) for i, cuts in product.items()) for product in region) > LARGEST:
-                raise TooComplex
+        boxes = (prod(self._parts(i, cuts) for i, cuts in product.items()) for product in region)
+        if len(region) > LARGEST or sum(boxes) > LARGEST:
+            raise TooComplex
         return region
 
     def _parts(self, i: int, cuts: Cuts) -> int:

@@ -133,7 +133,7 @@ class Attribute:
         if self.kind == "float":
             number = _as_float(value)
         elif isinstance(value, Integral) or _as_float(value).is_integer():
-            number = int(value)
+            number = int(value)  # type: ignore[arg-type]
         else:
             raise self._bad_value(value, f"is not a whole number; {self.name} is {self.range_text}")
         if not self.min <= number <= self.max:  # NaN too
@@ -156,7 +156,7 @@ class Attribute:
             return self.values[int(point)]
         if self.kind == "bool":
             return bool(point)
-        return int(point) if self.kind == "int" else point
+        return {"int": int, "float": float, "string": str}[self.kind](point)
 
     @property
     def range_text(self) -> str:
@@ -273,7 +273,9 @@ def _check_name(name: object) -> None:
     if keyword.iskeyword(name):
         raise _bad(name, f"{name!r} is a word of the filter language; an attribute needs another name")
     if unicodedata.normalize("NFKC", name) != name:
-        raise _bad(name, f"write the name as {unicodedata.normalize('NFKC', name)!r}, as filters will read it")
+        raise _bad(
+            name, f"write the name as {unicodedata.normalize('NFKC', name)!r}, as filters will read it"
+        )
     if name in RESERVED:
         raise _bad(name, f"events have a column {name!r} of their own; an attribute needs another name")
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import TableFull
 from flowsieve.flow import coarsen_kernel
-from flowsieve.flow.compiler import Change, Compiler, Ports, Tables
+from flowsieve.flow.compiler import Compiler, Tables
+from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.index.dz import Dz
 
 SLACK = 0.95  # a table that overflowed is coarsened to this share of its room, so that the next request need not
@@ -78,12 +79,12 @@ class FittedTables:
         if not self.capacity:
             return exact
         changed, was = set(exact), dict(self._coarse)
-        exact = _joined(self._withheld, exact)
+        exact = joined(self._withheld, exact)
         try:
             while changed:
                 fresh = {switch for switch in changed if self._fit(switch) and switch not in was}
                 more = self._loosen(fresh)
-                exact, changed = _joined(exact, more), set(more)
+                exact, changed = joined(exact, more), set(more)
         except TableFull:
             self._coarse, self._withheld = was, exact
             raise
@@ -223,7 +224,7 @@ class Pruning:
         n = len(self._ends)
         return int(
             coarsen_kernel.table_of_cut(
-                self._palette,
+                *self._palette,
                 self._ends,
                 self._keys,
                 self._unions,
@@ -234,22 +235,3 @@ class Pruning:
                 write,
             )
         )
-
-
-def changes_between(before: Mapping[Dz, Ports], after: Mapping[Dz, Ports]) -> list[Change]:
-    """The smallest difference between two tables."""
-    gone = [Change(dz, ports, None) for dz, ports in before.items() if dz not in after]
-    other = [Change(dz, before.get(dz), ports) for dz, ports in after.items() if before.get(dz) != ports]
-    return gone + other
-
-
-def _joined(first: Mapping[str, list[Change]], then: Mapping[str, list[Change]]) -> dict[str, list[Change]]:
-    """Two differences per switch, one after the other, as one."""
-    both = dict(first)
-    for switch, changes in then.items():
-        net = {change.dz: change for change in first.get(switch, ())}
-        for change in changes:
-            old = net[change.dz].old if change.dz in net else change.old
-            net[change.dz] = Change(change.dz, old, change.new)
-        both[switch] = [change for change in net.values() if change.old != change.new]
-    return {switch: changes for switch, changes in both.items() if changes}

@@ -151,8 +151,11 @@ def cut_tree(ends, unions, extras, n, price, costs, keep):
 
 
 @njit(cache=True, nogil=True)
-def table_of_cut(palette, ends, keys, unions, n, keep, values, out, write):
+def table_of_cut(
+    rows, vectors, label_ids, set_ids, combined, sizes, ends, keys, unions, n, keep, values, out, write
+):  # fmt: skip
     """The smallest table of the cut's labels; its entries into `out` (hi, lo, length, ports...) if asked. Returns how many."""
+    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
     inner = np.empty(n, np.int64)  # the cut's nodes in preorder
     m = 0
     k = 0

@@ -15,12 +15,14 @@ from numba.typed import List
 from numpy.typing import NDArray
 
 from flowsieve.flow import palette_kernel, spread_kernel, table_kernel
+from flowsieve.flow.diff import Change, Ports
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
-Ports = tuple[int, ...]
+
+MOST_SETS = 1 << 20  # sets of labels, before the palette is cleared
 
 
 class Tables(Enum):
@@ -40,14 +42,6 @@ class Side(Enum):
 
     SUBSCRIBER = spread_kernel.WANTED
     PUBLISHER = spread_kernel.ADVERTISED
-
-
-class Change(NamedTuple):
-    """What happens to one entry: `old` or `new` is None where there is no entry before or after."""
-
-    dz: Dz
-    old: Ports | None
-    new: Ports | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,13 +203,13 @@ class Compiler:
 
     def update(self) -> TableUpdate:
         """The net difference of all tables since the last update."""
-        if self._mode and self._palette.sizes[palette_kernel.SETS] > 1 << 20:
-            self._forget_palette()
+        if self._mode and self._palette.sizes[palette_kernel.SETS] > MOST_SETS:
+            self.work_out_anew()
         table_kernel.refresh_tables(
             self._links,
             self._sets,
             self._flags,
-            self._palette.parts,
+            *self._palette.parts,
             self._mode,
             self._work,
             self._counters,
@@ -233,8 +227,11 @@ class Compiler:
         rows = self._work[spread_kernel.CHANGED][:n].copy()
         return TableUpdate(self.topology.switches, self.partitions, rows)
 
-    def _forget_palette(self) -> None:
-        """Sets of labels that no node has any more are never freed one by one: start again from what there is."""
+    def work_out_anew(self) -> None:
+        """Have the next update derive every table from the port sets, whatever it knows of them; that changes no table.
+
+        Sets of labels that no node has any more are never freed one by one, so this also starts a new palette.
+        """
         self._palette = palette_kernel.Palette(self.words)
         for trie in range(len(self._roots)):
             self._touch(trie)

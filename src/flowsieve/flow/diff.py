@@ -1,17 +1,54 @@
-"""The difference between two flow tables, and the orders in which it may be carried out.
-
-Both orders keep every port that a packet is sent to before and after, at every moment (design: what keeps it correct, 5).
-"""
+"""Differences between flow tables: in dz and ports as the compiler sees them, and as operations that a switch carries out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from flowsieve.flow.entry import Flow, Match
+from flowsieve.flow.entry import Flow, content_flow
+from flowsieve.header.tag import Tag
+from flowsieve.index.dz import Dz
 
-Table = Mapping[tuple[Match, int], Flow]
+Ports = tuple[int, ...]
+Table = Mapping[Dz, Ports]
+
+
+class Change(NamedTuple):
+    """What happens to one entry: `old` or `new` is None where there is no entry before or after."""
+
+    dz: Dz
+    old: Ports | None
+    new: Ports | None
+
+
+def changes_between(before: Table, after: Table) -> list[Change]:
+    """The smallest difference between two tables."""
+    gone = [Change(dz, ports, None) for dz, ports in before.items() if dz not in after]
+    other = [Change(dz, before.get(dz), ports) for dz, ports in after.items() if before.get(dz) != ports]
+    return gone + other
+
+
+def apply_changes(table: dict[Dz, Ports], changes: Iterable[Change]) -> None:
+    """Carry the changes out on a table held as a dictionary."""
+    for change in changes:
+        if change.new is None:
+            del table[change.dz]
+        else:
+            table[change.dz] = change.new
+
+
+def joined(first: Mapping[str, list[Change]], then: Mapping[str, list[Change]]) -> dict[str, list[Change]]:
+    """Two differences per switch, one after the other, as one."""
+    both = dict(first)
+    for switch, changes in then.items():
+        net = {change.dz: change for change in first.get(switch, ())}
+        for change in changes:
+            old = net[change.dz].old if change.dz in net else change.old
+            net[change.dz] = Change(change.dz, old, change.new)
+        both[switch] = [change for change in net.values() if change.old != change.new]
+    return {switch: changes for switch, changes in both.items() if changes}
 
 
 class Kind(Enum):
@@ -22,33 +59,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FlowOp:
-    """One operation on one table."""
+    """One operation on one table; `flow` is the new one, or the one to remove."""
 
     kind: Kind
     flow: Flow
 
 
-@dataclass(frozen=True, slots=True)
-class FlowDiff:
-    """What turns one table into another; `modify` holds the new flows."""
-
-    install: tuple[Flow, ...] = field(default=())
-    modify: tuple[Flow, ...] = field(default=())
-    remove: tuple[Flow, ...] = field(default=())
-
-    def __len__(self) -> int:
-        return len(self.install) + len(self.modify) + len(self.remove)
-
-    def __iter__(self) -> Iterator[FlowOp]:
-        yield from (FlowOp(Kind.INSTALL, flow) for flow in self.install)
-        yield from (FlowOp(Kind.MODIFY, flow) for flow in self.modify)
-        yield from (FlowOp(Kind.REMOVE, flow) for flow in self.remove)
-
-
-def difference(old: Table, new: Table) -> FlowDiff:
-    """The smallest set of operations from `old` to `new`."""
-    return FlowDiff(
-        install=tuple(flow for key, flow in new.items() if key not in old),
-        modify=tuple(flow for key, flow in new.items() if key in old and old[key] != flow),
-        remove=tuple(flow for key, flow in old.items() if key not in new),
-    )
+def flow_op(change: Change, tag: Tag) -> FlowOp:
+    """The operation that makes a change under a tag."""
+    if change.new is None:
+        return FlowOp(Kind.REMOVE, content_flow(tag, change.dz, change.old or ()))
+    kind = Kind.INSTALL if change.old is None else Kind.MODIFY
+    return FlowOp(kind, content_flow(tag, change.dz, change.new))

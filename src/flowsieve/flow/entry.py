@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flowsieve.header.address import Prefix
+from flowsieve.header.tag import Tag
+from flowsieve.index.dz import Dz
 
 CONTENT_PRIORITY = 1000  # + the length of the dz; 0 is the table miss, 2000 and up are transitions and service
 
@@ -42,3 +45,8 @@ class Flow:
     @property
     def ports(self) -> tuple[int, ...]:
         return tuple(action.port for action in self.actions)
+
+
+def content_flow(tag: Tag, dz: Dz, ports: Iterable[int]) -> Flow:
+    """The entry that sends the events of a dz out of ports."""
+    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, tuple(Output(port) for port in ports))

@@ -12,27 +12,10 @@ from functools import cache
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree
+from flowsieve.network.tree import SpanningTree, hosts_behind
 
 Label = frozenset[int]
 NOTHING: Label = frozenset()
-
-
-def hosts_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:
-    """The hosts that a packet sent out of a port can reach on the tree without coming back."""
-    start = topology.neighbour(switch, port)
-    if start in topology.hosts:
-        return frozenset([start])
-    if start not in tree.neighbours(switch):
-        return frozenset()
-    found, seen, at = set(), {switch, start}, [start]
-    while at:
-        here = at.pop()
-        found.update(host for host, home in topology.hosts.items() if home == here)
-        onward = [near for near in tree.neighbours(here) if near not in seen]
-        seen.update(onward)
-        at.extend(onward)
-    return frozenset(found)
 
 
 def port_sets(

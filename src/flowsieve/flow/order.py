@@ -7,12 +7,10 @@ it is removed, the new entries are added, and the covering entry gets its final 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from flowsieve.flow.compiler import Change, Ports
+from flowsieve.flow.diff import Change, Table, apply_changes
 from flowsieve.index.dz import Dz
-
-Table = Mapping[Dz, Ports]
 
 
 def ordered(old: Table, changes: Sequence[Change], capacity: int | None = None, within: Sequence[Dz] = ()) -> list[Change]:
@@ -75,12 +73,3 @@ def common_prefix(cells: Sequence[Dz]) -> Dz:
         length -= apart.bit_length()
         top = Dz(top.bits >> (top.length - length), length)
     return top
-
-
-def apply_changes(table: dict[Dz, Ports], changes: Sequence[Change]) -> None:
-    """Carry the changes out on a table held as a dictionary."""
-    for change in changes:
-        if change.new is None:
-            del table[change.dz]
-        else:
-            table[change.dz] = change.new

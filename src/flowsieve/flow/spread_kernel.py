@@ -102,25 +102,26 @@ def note_removed(work, counters, trie, hi, lo, length, force):
 
 
 @njit(cache=True)
-def merge_if_equal(links, sets, flags, work, counters, trie, node, hi, lo, depth):
-    """Undo a split that tells nothing apart any more; (hi, lo) are the node's own bits."""
-    left = links[LEFT]
-    pair = left[node]
+def merge_if_equal(links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, depth):
+    """Undo a split that tells nothing apart any more, and say whether; (hi, lo) are the node's own bits."""
+    pair = np.int64(left[node])
     if left[pair] >= 0 or left[pair + 1] >= 0:
-        return
-    for k in (WANTED, ADVERTISED):
-        if not same(sets[k][pair], sets[k][pair + 1]):
-            return
-    for k in (WANTED, ADVERTISED):
-        sets[k][node, :] = sets[k][pair, :]
-    bit_hi, bit_lo = bit_words(depth)
-    if flags[0][pair] & ENTRY:
-        note_removed(work, counters, trie, hi, lo, depth + 1, sets[FORCE][pair])
-    if flags[0][pair + 1] & ENTRY:
-        note_removed(work, counters, trie, hi | bit_hi, lo | bit_lo, depth + 1, sets[FORCE][pair + 1])
-    flags[0][pair] = flags[0][pair + 1] = 0
+        return False
+    for w in range(wanted.shape[1]):
+        if wanted[pair, w] != wanted[pair + 1, w] or advertised[pair, w] != advertised[pair + 1, w]:
+            return False
+    for w in range(wanted.shape[1]):
+        wanted[node, w], advertised[node, w] = wanted[pair, w], advertised[pair, w]
+    if (mark[pair] | mark[pair + 1]) & ENTRY:
+        bit_hi, bit_lo = bit_words(depth)
+        if mark[pair] & ENTRY:
+            note_removed(work, counters, trie, hi, lo, depth + 1, force[pair])
+        if mark[pair + 1] & ENTRY:
+            note_removed(work, counters, trie, hi | bit_hi, lo | bit_lo, depth + 1, force[pair + 1])
+    mark[pair] = mark[pair + 1] = 0
     left[node] = -1
-    give_pair(links, counters, np.int64(pair))
+    give_pair(links, counters, pair)
+    return True
 
 
 @njit(cache=True)
@@ -185,22 +186,25 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
     trie, kind, port = np.int64(message[Q_TRIE]), np.int64(message[Q_KIND]), np.int64(message[Q_PORT])
     on, hi, lo, length = message[Q_ON], message[Q_HI], message[Q_LO], np.int64(message[Q_LEN])
     wish = on == ONE
-    path, stage, last = scratch[0], scratch[1], scratch[2]
+    path, stage, last, seen = scratch[0], scratch[1], scratch[2], scratch[3]
     node, depth, top = np.int64(roots[trie]), np.int64(starts[trie]), np.int64(starts[trie])
     counters[MESSAGES] += 1
+    left, old = links[LEFT], length  # nodes below depth `old` are new, and dirty though those above may not be
     while depth < length:
-        if links[LEFT][node] < 0:
+        if left[node] < 0:
             if has_port(sets[kind][node], port) == wish:
                 counters[VISITS] += 1
                 return
             split(links, sets, flags, counters, node)
+            left, old = links[LEFT], min(old, depth)
         path[depth] = node
-        node = np.int64(links[LEFT][node]) + bit_at(hi, lo, depth)
+        node = np.int64(left[node]) + bit_at(hi, lo, depth)
         depth += 1
 
     last[:] = -1
-    left, mark, ports = links[LEFT], flags[0], sets[kind]
-    changed = False
+    mark, ports = flags[0], sets[kind]
+    wanted, advertised, force = sets[WANTED], sets[ADVERTISED], sets[FORCE]
+    changed = 0  # leaves, so far; `seen` holds the count at which each node on the path was entered
     level, path[length], stage[length] = length, node, 0
     while level >= length:
         node = np.int64(path[level])
@@ -208,7 +212,7 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
             counters[VISITS] += 1
             row = ports[node]
             if has_port(row, port) != wish:
-                changed = True
+                changed += 1
                 mark[node] |= DIRTY
                 if not wish:
                     flip_port(row, port)
@@ -220,7 +224,7 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
             continue
         bit_hi, bit_lo = bit_words(level)
         if stage[level] == 0:
-            stage[level] = 1
+            stage[level], seen[level] = 1, changed
             path[level + 1], stage[level + 1] = left[node], 0
             level += 1
         elif stage[level] == 1:
@@ -229,19 +233,29 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
             lo |= bit_lo
             path[level + 1], stage[level + 1] = left[node] + 1, 0
             level += 1
+        elif changed == seen[level]:
+            hi &= ~bit_hi
+            lo &= ~bit_lo
+            level -= 1
         else:
             hi &= ~bit_hi
             lo &= ~bit_lo
-            mark[node] |= DIRTY
-            merge_if_equal(links, sets, flags, work, counters, trie, node, hi, lo, level)
+            mark[node] |= DIRTY  # a dirty node has dirty nodes above it, or none of the passes would find it
+            merge_if_equal(links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level)
             level -= 1
-    if not changed:
+    if changed == 0:
         return
+    merging = True
     for level in range(length - 1, top - 1, -1):
         node = np.int64(path[level])
+        if merging:
+            hi, lo = cut(hi, lo, level)
+            merging = merge_if_equal(
+                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level
+            )
+        elif level <= old and mark[node] & DIRTY:
+            break  # and so is all above it
         mark[node] |= DIRTY
-        hi, lo = cut(hi, lo, level)
-        merge_if_equal(links, sets, flags, work, counters, trie, node, hi, lo, level)
     if dirty[trie] == 0:
         dirty[trie] = 1
         dirty[dirty.shape[0] // 2 + counters[DIRTY_TRIES]] = trie

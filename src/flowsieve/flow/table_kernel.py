@@ -270,8 +270,15 @@ def same_key(left, right):
 
 
 @njit(cache=True, nogil=True)
-def refresh_tables(links, sets, flags, palette, mode, work, counters, roots, starts, firsts, hosts, loose, scratch, dirty, entries):
-    """Bring the entries of all changed tries up to date; the net changes stand in `work[CHANGED]`, `entries` counts per trie."""
+def refresh_tables(
+    links, sets, flags, rows, vectors, label_ids, set_ids, combined, sizes, mode, work, counters, roots, starts, firsts,
+    hosts, loose, scratch, dirty, entries,
+):  # fmt: skip
+    """Bring the entries of all changed tries up to date; the net changes stand in `work[CHANGED]`, `entries` counts per trie.
+
+    The palette comes in parts: a tuple that holds typed containers would cost more to pass than a request to serve.
+    """
+    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
     words = sets[0].shape[1]
     label = np.zeros(words, np.uint64)
     half = dirty.shape[0] // 2

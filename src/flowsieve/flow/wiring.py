@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from flowsieve.network.topology import Topology
 
+HOP_LIMIT = 64  # what a packet starts with; every switch takes one, and none forwards the last
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wiring:

@@ -77,10 +77,11 @@ class DzSet:
         lengths = np.array(length, np.int64)
         if not (hi.ndim == 1 and hi.shape == lo.shape == lengths.shape):
             raise BadInput(f"the arrays of dz differ in shape: {hi.shape}, {lo.shape}, {lengths.shape}")
-        if len(lengths) and not (lengths.min() >= 0 and lengths.max() <= MAX_LENGTH):
-            raise BadInput(f"a dz has 0 to {MAX_LENGTH} bits, not {lengths.min()} to {lengths.max()}")
         if (row := int(kernel.first_untidy(hi, lo, lengths))) >= 0:
-            raise BadInput(f"dz {row} is not left-aligned: it has bits behind its first {lengths[row]}")
+            raise BadInput(
+                f"dz {row} of the arrays is none: 0 to {MAX_LENGTH} bits and zeros behind them, "
+                f"not {lengths[row]} bits of {int(hi[row]):016x}{int(lo[row]):016x}"
+            )
         return cls._sealed(_canonical(hi, lo, lengths))
 
     def covers(self, dz: Dz) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from flowsieve.index.dz import MAX_LENGTH
+
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -164,9 +166,9 @@ def difference(a_hi, a_lo, a_length, b_hi, b_lo, b_length):
 
 @njit(cache=True, nogil=True)
 def first_untidy(hi, lo, length):
-    """Where the first dz stands that has a bit behind its length; -1 if none does."""
+    """Where the first dz stands that has a wrong length, or a bit behind its length; -1 if none does."""
     for i in range(len(hi)):
-        if hi[i] & ~mask_hi(length[i]) or lo[i] & ~mask_lo(length[i]):
+        if not 0 <= length[i] <= MAX_LENGTH or hi[i] & ~mask_hi(length[i]) or lo[i] & ~mask_lo(length[i]):
             return i
     return -1
 

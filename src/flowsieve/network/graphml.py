@@ -53,8 +53,13 @@ def _read(path: Path) -> Any:
         line, column = error.position
         what = str(error).partition(":")[0]
         raise BadTopology(f"is not XML: {what} (column {column + 1})", place=f"{path}: line {line}") from None
-    except (nx.NetworkXException, ValueError, KeyError, TypeError, LookupError) as error:
-        raise BadTopology(f"is not GraphML that can be read: {error}", place=str(path)) from None
+    except KeyError as error:
+        types = "boolean, int, long, float, double or string"
+        raise BadTopology(
+            f"has a <key> of the unknown type {error}; right is {types}", place=str(path)
+        ) from None
+    except (nx.NetworkXException, ValueError, TypeError, LookupError) as error:
+        raise BadTopology(f"is not GraphML that can be read: {str(error)[:200]}", place=str(path)) from None
 
 
 def _check_ids(root: ElementTree.Element) -> None:

@@ -167,6 +167,24 @@ def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) 
     return (*steps, Hop(end.switch, end.port))
 
 
+def hosts_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:
+    """The hosts that a packet sent out of a port can reach on the tree without coming back."""
+    start = topology.neighbour(switch, port)
+    if start in topology.hosts:
+        return frozenset([start])
+    if start not in tree.neighbours(switch):
+        return frozenset()
+    found: set[str] = set()
+    seen, at = {switch, start}, [start]
+    while at:
+        here = at.pop()
+        found.update(host for host, home in topology.hosts.items() if home == here)
+        onward = [near for near in tree.neighbours(here) if near not in seen]
+        seen.update(onward)
+        at.extend(onward)
+    return frozenset(found)
+
+
 @dataclass(frozen=True, slots=True)
 class TreeMap:
     """Which tree serves which part of the space: dz that partition it, each with its tree."""

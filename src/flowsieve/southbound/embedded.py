@@ -19,7 +19,7 @@ from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow, Match
 from flowsieve.flow.flat import Words
-from flowsieve.flow.wiring import Wiring
+from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import WIDTH, address_text
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.batch import Batch, JoinedTables
@@ -27,8 +27,6 @@ from flowsieve.southbound.clock import VirtualClock
 from flowsieve.southbound.interface import Ticket
 from flowsieve.southbound.switch import Switch
 from flowsieve.southbound.worker import Worker
-
-HOP_LIMIT = 64
 
 Figure = TypeVar("Figure", int, float)
 
@@ -145,7 +143,7 @@ class EmbeddedNetwork:
         if not len(start) == len(hi) == len(lo):
             raise BadInput(f"{len(start)} publishers for {len(hi)} and {len(lo)} halves of addresses")
         joined = self._joined_tables(family)
-        batch, entry_packets = joined.walk(self._wiring, start, hi, lo, self.hop_limit, self._slot_packets)
+        batch, entry_packets = joined.walk(start, hi, lo, self.hop_limit, self._slot_packets)
         for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
             packets, flows = entry_packets[begin:end], switch.flows
             for row in np.flatnonzero(packets):
@@ -204,9 +202,8 @@ class EmbeddedNetwork:
         tables = [switch.flat(family) for switch in self._switches]
         known = self._joined.get(family)
         if known is None or any(new is not old for new, old in zip(tables, known.tables, strict=True)):
-            known = self._joined[family] = JoinedTables.of(
-                tables, [len(switch.flows) for switch in self._switches]
-            )
+            entries = [len(switch.flows) for switch in self._switches]
+            known = self._joined[family] = JoinedTables.of(self._wiring, tables, entries)
         return known
 
     def _worker(self, switch: str) -> Worker:

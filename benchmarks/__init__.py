@@ -1,0 +1,1 @@
+"""The figures that flowsieve is held to; `make bench` runs them."""

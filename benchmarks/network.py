@@ -1,0 +1,77 @@
+"""The networks that the figures are taken on, and requests on them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.loads import Load
+from flowsieve.flow.compiler import Compiler, Side, Tables, TableUpdate
+from flowsieve.index.dzset import DzSet
+from flowsieve.index.regular import RegularPlan
+from flowsieve.network.generators import fat_tree
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap, center_tree
+
+BUDGET = 32
+
+
+def dz_of(load: Load, bits: int | None = None) -> list[DzSet]:
+    """The boxes' dz, 32 each at the most."""
+    plan = RegularPlan.make(load.schema, bits=bits)
+    return [plan.cover(filter, BUDGET) for filter in load.filters()]
+
+
+def two_level(switches: int, hosts: int) -> Topology:
+    """A leaf-spine network: one switch in eight is a spine that every leaf is linked with."""
+    spines = switches // 8
+    links = [(f"leaf{leaf}", f"spine{leaf % spines}") for leaf in range(switches - spines)]
+    links += [(f"leaf{leaf}", f"spine{(leaf + 1) % spines}") for leaf in range(switches - spines)]
+    return Topology.make(links, {f"h{i}": f"leaf{i % (switches - spines)}" for i in range(hosts)})
+
+
+@dataclass
+class Churn:
+    """A compiler with so many active subscriptions, of which one is added and one ended in turn."""
+
+    topology: Topology
+    dz: Sequence[DzSet]
+    active: int
+    advertisers: int
+    tables: Tables = Tables.OVERLAY
+    seed: int = 1
+    compiler: Compiler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._hosts = list(self.topology.hosts)
+        self.compiler = Compiler(self.topology, TreeMap.single(center_tree(self.topology)), self.tables)
+        for host in self._random.sample(self._hosts, self.advertisers):
+            self.compiler.change(host, Side.PUBLISHER, DzSet.of(""), adding=True)
+        self._there: list[tuple[str, DzSet]] = []
+        for dz in self.dz[: self.active]:
+            self._subscribe(dz)
+        self.compiler.update()
+
+    def _subscribe(self, dz: DzSet) -> None:
+        host = self._random.choice(self._hosts)
+        self._there.append((host, dz))
+        self.compiler.change(host, Side.SUBSCRIBER, dz, adding=True)
+
+    def requests(self, n: int) -> Iterator[TableUpdate]:
+        """Half subscriptions, half their ends; the update of the tables after each."""
+        for i in range(n):
+            if i % 2 == 0:
+                self._subscribe(self.dz[self.active + i // 2])
+            else:
+                host, dz = self._there.pop(self._random.randrange(len(self._there)))
+                self.compiler.change(host, Side.SUBSCRIBER, dz, adding=False)
+            yield self.compiler.update()
+
+    def entries(self) -> int:
+        return sum(self.compiler.entries(switch) for switch in self.topology.switches)
+
+
+def small_fat_tree(hosts: int = 64) -> Topology:
+    return fat_tree(4, hosts=hosts)

@@ -1,0 +1,82 @@
+"""Requests a second from dz to net table difference, and what a request costs in visits and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.bench import Goal, Result, at_least, at_most, rounded
+from benchmarks.loads import LOADS
+from benchmarks.network import Churn, dz_of, small_fat_tree, two_level
+from flowsieve.flow.compiler import Tables
+
+ACTIVE = (1_000, 4_000, 16_000)
+REQUESTS = 2_000
+RATE = {"zipf": 5_000, "narrow": 600}
+UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS = 1_000, 20
+
+
+def measured(churn: Churn, requests: int) -> dict[str, float]:
+    for _ in churn.requests(20):
+        pass  # warm
+    visits, start, operations = churn.compiler.visits, time.perf_counter(), 0
+    for update in churn.requests(requests):
+        operations += len(update)
+    spent = time.perf_counter() - start
+    return {
+        "requests_per_second": rounded(requests / spent),
+        "visits_per_request": rounded((churn.compiler.visits - visits) / requests),
+        "operations_per_request": rounded(operations / requests),
+        "microseconds_per_visit": rounded(1e6 * spent / max(1, churn.compiler.visits - visits)),
+        "entries": churn.entries(),
+        "bytes_per_subscription": rounded(churn.compiler.memory_bytes / churn.active),
+    }
+
+
+def fat_tree_case(load: str, active: int, requests: int, tables: Tables = Tables.OVERLAY) -> dict[str, float]:
+    dz = dz_of(LOADS[load](active + requests, 0))
+    return measured(Churn(small_fat_tree(), dz, active, 16, tables), requests)
+
+
+def uncompiled(load: str) -> float:
+    """The same engine with the kernels run as plain Python, in a process of its own; requests per second."""
+    code = (
+        "import json; from benchmarks.requests import fat_tree_case, UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS;"
+        f"print(json.dumps(fat_tree_case({load!r}, UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS)))"
+    )
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, check=True)
+    return float(json.loads(done.stdout)["requests_per_second"])
+
+
+def run() -> Result:
+    figures: dict[str, Any] = {}
+    peers: dict[str, Any] = {}
+    goals: dict[str, Goal] = {}
+    start = time.perf_counter()
+    fat_tree_case("zipf", 100, 10)
+    figures["seconds_to_load_kernels"] = rounded(time.perf_counter() - start)
+    for load in LOADS:
+        cases = {str(active): fat_tree_case(load, active, REQUESTS) for active in ACTIVE}
+        figures[load] = cases
+        figures[load]["1000, smallest"] = fat_tree_case(load, 1_000, REQUESTS, Tables.SMALLEST)
+        figures[load]["1000, free"] = fat_tree_case(load, 1_000, REQUESTS, Tables.FREE)
+        slow = uncompiled(load)
+        peers[f"{load}, 1000, without compiled kernels"] = {"requests_per_second": slow}
+        few, many = cases["1000"], cases["16000"]
+        goals[f"{load}: requests per second at 1,000"] = at_least(few["requests_per_second"], RATE[load])
+        goals[f"{load}: times the uncompiled engine"] = at_least(few["requests_per_second"] / slow, 8)
+        goals[f"{load}: visits at 16,000 against 1,000"] = at_most(
+            many["visits_per_request"] / few["visits_per_request"], 1
+        )
+    for load in LOADS:
+        for active in (10_000, 100_000):
+            dz = dz_of(LOADS[load](active + REQUESTS, 0))
+            figures[f"{load}, 128 switches, 256 hosts, {active}"] = measured(
+                Churn(two_level(128, 256), dz, active, 16), REQUESTS
+            )
+    return Result("requests", figures, peers, goals)

@@ -1,0 +1,268 @@
+"""A proof, over the whole content space, that flow tables deliver what is subscribed.
+
+The address space is cut into atoms at every place where a table, a subscription or an advertisement changes,
+so that all addresses of an atom fare alike; then every atom is sent through the network, from every publisher
+that may publish in it, and put on every link. Nothing is sampled.
+
+What is counted:
+  - `false_negatives`: pairs of a publishing host and another host such that there is an event that an
+  advertisement of
+    the one and a subscription of the other match, and that does not arrive. Tables are judged by the filters,
+    not by the dz that stand for them: an interest whose dz do not cover its filter is taken to reach
+    everywhere. Where it cannot be told whether such an event exists (strings stand in the index by their
+    hash), it is taken to exist.
+  - `duplicates`: pairs of a publishing host and a host that some address of the publisher's dz reaches twice.
+  - `loops`: switches that some packet, wherever it comes from, would come to without end: those on a loop or
+  behind one. - `strays`: entries that output to a port that their switch does not have, or twice to one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from flowsieve.flow import verify_kernel as kernel
+from flowsieve.flow.atoms import Atoms, Ranges, cells_of
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.flat import FlowColumns, Words, address_of, flatten
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.trace import trace
+from flowsieve.flow.wiring import HOP_LIMIT, Wiring
+from flowsieve.header.address import address_text
+from flowsieve.header.tag import Tag
+from flowsieve.index.cover import meet, uncovered
+from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import WHOLE, DzSet
+from flowsieve.index.plan import IndexPlan
+from flowsieve.network.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One thing that goes wrong: an event, who publishes it, and what happens to it where.
+
+    The event is None if the address is none of an event's, the publisher if it does not matter who sends it.
+    """
+
+    event: Mapping[str, object] | None
+    publisher: str | None
+    kind: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the proof found."""
+
+    false_negatives: int = 0
+    duplicates: int = 0
+    loops: int = 0
+    strays: int = 0
+    witness: Witness | None = None
+
+    @property
+    def holds(self) -> bool:
+        return not (self.false_negatives or self.duplicates or self.loops or self.strays)
+
+
+def verify(
+    topology: Topology,
+    plan: IndexPlan,
+    tag: Tag,
+    tables: Mapping[str, Iterable[Flow]],
+    advertisements: Sequence[Interest],
+    subscriptions: Sequence[Interest],
+) -> Verdict:
+    """Prove that tables deliver every advertised event to all who want it, once, and that nothing loops."""
+    for switch in tables:
+        topology.neighbours(switch)  # says which switch would be right
+    case = _Case(
+        topology=topology,
+        wiring=Wiring.of(topology),
+        plan=plan,
+        tag=tag,
+        tables={switch: tuple(tables.get(switch, ())) for switch in topology.switches},
+        offers=_by_host(topology, plan, advertisements),
+        wants=_by_host(topology, plan, subscriptions),
+    )
+    return case.verdict()
+
+
+def _by_host(topology: Topology, plan: IndexPlan, interests: Iterable[Interest]) -> dict[int, list[Interest]]:
+    """The interests of each host number; one whose dz leave out some of its filter is put everywhere."""
+    numbers = {host: number for number, host in enumerate(topology.hosts)}
+    found: dict[int, list[Interest]] = defaultdict(list)
+    for each in interests:
+        topology.endpoint(each.host)  # says which host would be right
+        sound = uncovered(plan, each.filter, each.dz) is None
+        found[numbers[each.host]].append(each if sound else replace(each, dz=WHOLE))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What happens to an event, between a publishing host and another."""
+
+    publisher: int
+    host: int
+    dz: Dz
+    event: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Case:
+    """What is to be proved; interests are kept by the numbers of their hosts."""
+
+    topology: Topology
+    wiring: Wiring
+    plan: IndexPlan
+    tag: Tag
+    tables: Mapping[str, tuple[Flow, ...]]
+    offers: Mapping[int, Sequence[Interest]]
+    wants: Mapping[int, Sequence[Interest]]
+
+    def verdict(self) -> Verdict:
+        wiring, own = self.wiring, self.tag.group.family
+        columns = [FlowColumns.of(flows, wiring.ports(n)) for n, flows in enumerate(self.tables.values())]
+        offered, wanted = self._ranges(self.offers), self._ranges(self.wants)
+        losses: list[_Fault] = []
+        doubles: list[_Fault] = []
+        looping = np.zeros(len(wiring.switches), np.bool_)
+        loop: Witness | None = None
+        for family in {own}.union(*(part.family.tolist() for part in columns)):
+            flats = [flatten(part, family) for part in columns]
+            cuts = [(flat.hi, flat.lo) for flat in flats]
+            if family == own:
+                cuts += [wanted.begin, wanted.end, offered.begin, offered.end]
+            atoms = Atoms.between(cuts)
+            sends = atoms.sent(flats, wiring)
+            if family == own:
+                self._follow(atoms, sends, offered, wanted, losses, doubles)
+            word = int(kernel.find_endless(sends, wiring.first, wiring.at, wiring.far, looping))
+            if word >= 0 and loop is None:
+                loop = self._loop(family, atoms, word, sends[word])
+        astray = [
+            (switch, flows[row])
+            for (switch, flows), part in zip(self.tables.items(), columns, strict=True)
+            for row in part.astray.tolist()
+        ]
+        return Verdict(
+            false_negatives=len(losses),
+            duplicates=len(doubles),
+            loops=int(looping.sum()),
+            strays=len(astray),
+            witness=(
+                self._loss(losses[0]) if losses
+                else self._double(doubles[0]) if doubles
+                else loop or (_stray(*astray[0]) if astray else None)
+            ),
+        )  # fmt: skip
+
+    def _ranges(self, interests: Mapping[int, Sequence[Interest]]) -> Ranges:
+        return Ranges.of(self.tag, [(host, each.dz) for host, row in interests.items() for each in row])
+
+    def _follow(
+        self,
+        atoms: Atoms,
+        sends: Words,
+        offered: Ranges,
+        wanted: Ranges,
+        losses: list[_Fault],
+        doubles: list[_Fault],
+    ) -> None:
+        """Send every publisher's atoms on their way; note who misses them and who gets them twice."""
+        wiring, hosts = self.wiring, len(self.wiring.hosts)
+        advertised = atoms.marked(offered, hosts) & atoms.addressed(self.tag, self.plan.bits)[:, None]
+        wants = atoms.marked(wanted, hosts)
+        once, twice = np.empty_like(wants), np.empty_like(wants)
+        for publisher in self.offers:
+            start = wiring.home[publisher]
+            kernel.push(
+                sends,
+                advertised,
+                publisher,
+                start,
+                wiring.first,
+                wiring.at,
+                wiring.far,
+                HOP_LIMIT,
+                once,
+                twice,
+            )
+            lost, doubled = np.zeros(hosts, np.bool_), np.zeros(hosts, np.bool_)
+            kernel.judge(wants, advertised, publisher, once, twice, lost, doubled)
+            for host in np.flatnonzero(lost).tolist():
+                missing = wants[:, host] & advertised[:, publisher] & ~once[:, host]
+                losses.extend(self._missed(publisher, host, atoms.runs(missing)))
+            for host in np.flatnonzero(doubled).tolist():
+                run = next(atoms.runs(twice[:, host]))
+                dz = next(cells_of(self.tag, self.plan.bits, *run))
+                doubles.append(_Fault(publisher, host, dz, None))
+
+    def _missed(self, publisher: int, host: int, runs: Iterator[tuple[int, int]]) -> Iterator[_Fault]:
+        """An event that the host wants, the publisher may publish, and nobody carries, if there is one."""
+        some = 16
+        while batch := list(islice(runs, some)):
+            region = DzSet(dz for run in batch for dz in cells_of(self.tag, self.plan.bits, *run))
+            for offer in self.offers[publisher]:
+                for want in self.wants[host]:
+                    for dz in region & offer.dz & want.dz:
+                        event = meet(self.plan, dz, offer.filter, want.filter)
+                        if event is not None:
+                            yield _Fault(publisher, host, dz, event)
+                            return
+            some *= 4  # few at first, since mostly the first will do; then many at once, which is faster
+
+    def _loss(self, fault: _Fault) -> Witness:
+        publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
+        prefix = self.tag.prefix(fault.dz)
+        steps = trace(self.topology, self.tables, publisher, prefix.family, prefix.first)
+        way = ", ".join(dict.fromkeys(step.switch for step in steps))
+        where = f"{host} wants it and does not get it; sent to {self.tag.address(fault.dz)} it gets to {way}"
+        return Witness(fault.event, publisher, "false negative", where)
+
+    def _double(self, fault: _Fault) -> Witness:
+        publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
+        events = (
+            meet(self.plan, fault.dz, *some)
+            for some in (*((o.filter,) for o in self.offers[fault.publisher]), ())
+        )
+        event = next((event for event in events if event is not None), None)
+        where = f"sent to {self.tag.address(fault.dz)} it gets to {host} more than once"
+        return Witness(event, publisher, "duplicate", where)
+
+    def _loop(self, family: int, atoms: Atoms, word: int, sends: Words) -> Witness:
+        """A packet on a loop, among the atoms of a word that has one."""
+        wiring = self.wiring
+        alive = np.empty(wiring.slots, np.uint64)
+        kernel.endless(sends, wiring.first, wiring.far, alive)
+        slot = int(np.flatnonzero(alive)[0])
+        bit = int(alive[slot]) & -int(alive[slot])
+        way: list[int] = []
+        while slot not in way:  # back along links that are never empty, so it must come to itself
+            way.append(slot)
+            around = range(wiring.first[wiring.at[slot]], wiring.first[wiring.at[slot] + 1])
+            slot = next(
+                int(wiring.far[came])
+                for came in around
+                if came != slot and wiring.far[came] >= 0 and int(alive[wiring.far[came]]) & bit
+            )
+        ring = [wiring.near(link) for link in reversed(way[way.index(slot) :])]
+        begin, end = atoms.span(64 * word + bit.bit_length() - 1)
+        event = None
+        if family == self.tag.group.family:
+            dz = next(cells_of(self.tag, self.plan.bits, begin, end), None)
+            event = meet(self.plan, dz) if dz else None
+        address = address_text(family, address_of(family, begin >> 64, begin & (2**64 - 1)))
+        return Witness(
+            event, None, "loop", f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"
+        )
+
+
+def _stray(switch: str, flow: Flow) -> Witness:
+    where = f"the entry of {switch} for {flow.match.destination} outputs to ports {flow.ports}"
+    return Witness(None, None, "stray", where)

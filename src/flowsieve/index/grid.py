@@ -1,0 +1,216 @@
+"""The grid over the content space: each attribute's values laid out over 2^bits cells in a row, exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.content.box import Constraint, Interval, Text
+from flowsieve.content.schema import Attribute
+from flowsieve.errors import BadCell, BadPlan
+from flowsieve.index import grid_kernel as kernel
+
+Point = int | float | str  # what an attribute's constraints compare: a number, or the string itself
+
+STRING_BYTES = 8  # a string's place on its axis is 64 bits
+
+
+class Span(NamedTuple):
+    """The cells of an axis that a constraint touches, `first` to `last`, and how far they may be stretched.
+
+    An axis may have more cells than its attribute has values. The further cells from `below` to `above` hold no
+    value at all, so that a cover may take them as well where that makes it smaller.
+    """
+
+    first: int
+    last: int
+    below: int
+    above: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An attribute cut into 2^bits cells.
+
+    >>> axis = Axis(Attribute("price", "int", 0, 99), 3)
+    >>> axis.place(49), axis.place(50), axis.span(Interval(25, 49))
+    (3, 4, Span(first=2, last=3, below=2, above=3))
+    """
+
+    attribute: Attribute
+    bits: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bits <= self.attribute.resolution:
+            raise BadPlan(
+                f"{self.attribute.name} has 0 to {self.attribute.resolution} bits in an index, not {self.bits}"
+            )
+
+    @cached_property
+    def cells(self) -> int:
+        return 1 << self.bits
+
+    @cached_property
+    def _values(self) -> int:
+        """How many values the attribute has; of a float or string, more than one can count."""
+        return int(self.attribute.max) - int(self.attribute.min) + 1
+
+    def place(self, point: Point) -> int:
+        """The cell that a point of the attribute's line lies in: the definition.
+
+        A number v of n lies in cell ⌊(v - min) · 2^bits / n⌋, a float in ⌊(v - min) · 2^bits / (max - min)⌋ and the
+        topmost float in the last cell; of a string, the top bits count.
+        """
+        attribute = self.attribute
+        if isinstance(point, str):
+            return _string_bits(point, attribute.prefix) >> (8 * STRING_BYTES - self.bits)
+        if attribute.kind != "float":
+            return (int(point) - int(attribute.min) << self.bits) // self._values
+        # Fractions with powers of two below the line, multiplied out: exact, and quicker than Fraction.
+        (up, below), (min_up, min_below), (max_up, max_below) = (
+            float(x).as_integer_ratio() for x in (point, attribute.min, attribute.max)
+        )
+        over = (up * min_below - min_up * below) * max_below << self.bits
+        return min(over // (below * (max_up * min_below - min_up * max_below)), self.cells - 1)
+
+    def places(self, column: NDArray[Any]) -> NDArray[np.uint64]:
+        """`place` for a column of events; raises BadCell at the first value that the attribute cannot have."""
+        out = np.empty(len(column), np.uint64)
+        self.fill_places(column, out)
+        return out
+
+    def fill_places(self, column: NDArray[Any], out: NDArray[np.uint64], start: int = 0) -> None:
+        """`places`, filled into an array; `start` is the row of the column's first event, for errors."""
+        attribute = self.attribute
+        if attribute.kind == "string":
+            self._fill_string_places(column, out, start)
+            return
+        numbers = np.ascontiguousarray(column, np.float64)
+        if attribute.kind == "float":
+            unsure, bad = kernel.float_places(
+                numbers, float(attribute.min), float(attribute.max), self.bits, out
+            )
+            if bad < 0 and len(unsure):
+                distinct, where = np.unique(numbers[unsure], return_inverse=True)
+                out[unsure] = np.array([self.place(number) for number in distinct.tolist()], np.uint64)[where]
+        else:
+            bad = kernel.int_places(numbers, int(attribute.min), int(attribute.max), self.bits, out)
+        if bad >= 0:
+            wrong = f"{attribute.name} = {numbers[bad]:.17g}; it is {attribute.range_text}"
+            raise BadCell(wrong, row=start + int(bad), column=attribute.name)
+
+    def _fill_string_places(self, column: Iterable[Any], out: NDArray[np.uint64], start: int) -> None:
+        known: dict[str, int] = {}
+        for row, string in enumerate(column):
+            place = known.get(string)
+            if place is None:
+                if not isinstance(string, str):
+                    wrong = f"{self.attribute.name} = {string!r}; it is a string"
+                    raise BadCell(wrong, row=start + row, column=self.attribute.name)
+                known[string] = place = self.place(string)
+            out[row] = place
+
+    def span(self, constraint: Constraint) -> Span:
+        """The cells that a constraint touches.
+
+        A constraint on a string that its bits cannot tell, such as `!=`, touches more cells than it needs to.
+        """
+        if isinstance(constraint, Text):
+            return self._text_span(constraint)
+        low, high = constraint.low, constraint.high
+        if low == self.attribute.min and high == self.attribute.max:
+            return self._whole
+        first, last = self.place(low), self.place(high)
+        if self._no_cell_is_empty:
+            return Span(first, last, first, last)
+        return Span(first, last, self._end_before(low, first), self._end_after(high, last))
+
+    @cached_property
+    def _no_cell_is_empty(self) -> bool:
+        return self.attribute.kind != "float" and self._values >= self.cells
+
+    @cached_property
+    def _whole(self) -> Span:
+        return Span(self.place(self.attribute.min), self.place(self.attribute.max), 0, self.cells - 1)
+
+    def _end_before(self, low: int | float, first: int) -> int:
+        """The first of the empty cells before `first`, which is the place of `low`."""
+        if low == self.attribute.min:
+            return 0
+        return min(self.place(_neighbour(self.attribute, low, -1)) + 1, first)
+
+    def _end_after(self, high: int | float, last: int) -> int:
+        if high == self.attribute.max:
+            return self.cells - 1
+        return max(self.place(_neighbour(self.attribute, high, +1)) - 1, last)
+
+    def _text_span(self, text: Text) -> Span:
+        if text.equals is not None:
+            place = self.place(text.equals)
+            return Span(place, place, place, place)
+        first, last = 0, self.cells - 1
+        if self.attribute.prefix:
+            first = self.place(text.low)
+            if text.high is not None:
+                # The strings below `high` end just before its first byte pattern, unless that pattern is shared by
+                # strings below it: by its beginning, if more bytes or NULs follow.
+                end = text.high.encode("utf-8", "surrogatepass")
+                shared = len(end) > STRING_BYTES or end.endswith(b"\0")
+                last = _leading_bytes(end) - (0 if shared else 1) >> (8 * STRING_BYTES - self.bits)
+        return Span(first, last, first, last)
+
+    def point_in(self, first: int, last: int, interval: Interval) -> int | float | None:
+        """The lowest number in the interval whose place is from `first` to `last`; the inverse of `place`."""
+        attribute = self.attribute
+        number: int | float
+        if attribute.kind == "float":
+            number = self._lowest_float(first)
+        else:
+            number = int(attribute.min) + -(-first * self._values >> self.bits)
+        number = max(number, interval.low)
+        return number if number <= interval.high and self.place(number) <= last else None
+
+    def _lowest_float(self, place: int) -> float:
+        """The lowest float of the attribute that lies in this cell or above it."""
+        lowest, highest = _rank(float(self.attribute.min)), _rank(float(self.attribute.max))
+        while lowest < highest:
+            middle = (lowest + highest) // 2
+            if self.place(_unrank(middle)) >= place:
+                highest = middle
+            else:
+                lowest = middle + 1
+        return _unrank(lowest)
+
+
+def _neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
+    return math.nextafter(number, step * math.inf) if attribute.kind == "float" else number + step
+
+
+def _string_bits(string: str, prefix: bool) -> int:
+    """The 64 bits that stand for a string: its first bytes, or a hash of it."""
+    data = string.encode("utf-8", "surrogatepass")
+    if prefix:
+        return _leading_bytes(data)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=STRING_BYTES).digest(), "big")
+
+
+def _leading_bytes(data: bytes) -> int:
+    return int.from_bytes(data[:STRING_BYTES].ljust(STRING_BYTES, b"\0"), "big")
+
+
+def _rank(number: float) -> int:
+    """Where a float stands among all floats in order: neighbours differ by one."""
+    bits = int(np.float64(number).view(np.int64))
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def _unrank(rank: int) -> float:
+    number = float(np.int64(abs(rank)).view(np.float64))
+    return number if rank >= 0 else -number

@@ -1,0 +1,75 @@
+"""An index plan: how the content space is halved, as a value that planner, controller and publishers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadPlan, nearest
+from flowsieve.index.dz import MAX_LENGTH, Dz
+from flowsieve.index.dzset import DzSet
+from flowsieve.index.regular import RegularPlan
+from flowsieve.index.sample import EventSample
+from flowsieve.index.walk import DzColumn, Walk
+
+
+class IndexPlan(Walk, Protocol):
+    """What everything outside the index knows of a plan.
+
+    The one law: an event that a filter matches has a dz that the filter's cover covers, whatever budget and sample.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def bits(self) -> int:
+        """The longest dz that the plan can make; an event's dz have this length."""
+
+    def encode(self, values: Mapping[str, object]) -> tuple[Dz, ...]:
+        """The dz of an event: one, several, or none if the plan does not send it."""
+
+    def encode_batch(self, events: EventBatch) -> DzColumn:
+        """`encode` for many events at once."""
+
+    def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
+        """The dz that stand for a filter: at most `budget`, or exactly the cells that it touches if that is 0."""
+
+    def count_cover(self, wanted: Filter) -> int:
+        """How many dz the exact cover has."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+# A new kind of plan joins here: how it is read.
+KINDS: dict[str, Callable[[Mapping[str, Any], Schema, int], IndexPlan]] = {
+    RegularPlan.kind: RegularPlan.from_json,
+}
+
+
+def plan_to_json(plan: IndexPlan) -> dict[str, Any]:
+    """A plan as a plain value: its kind, the digest of its schema, and what the kind needs."""
+    return plan.to_json()
+
+
+def plan_from_json(data: object, schema: Schema, room: int = MAX_LENGTH) -> IndexPlan:
+    """The plan that `plan_to_json` wrote down, for this schema and a header with room for so many bits."""
+    if not isinstance(data, Mapping):
+        raise BadPlan(
+            f"a plan is an object with a kind, such as {{'kind': 'regular', …}}, not {type(data).__name__}"
+        )
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = nearest(kind, KINDS) if isinstance(kind, str) else ""
+        raise BadPlan(f"there is no plan of kind {kind!r}, only {', '.join(KINDS)}{hint}")
+    if data.get("schema") != schema.digest:
+        raise BadPlan(
+            f"the plan is for a schema with digest {data.get('schema')!r}; this one has {schema.digest!r}"
+        )
+    return KINDS[kind](data, schema, room)

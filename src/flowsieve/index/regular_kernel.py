@@ -1,0 +1,24 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""The dz of many events under a regular plan; the plain twin is `RegularPlan.encode`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def interleave(levels, shifts, places, hi, lo):
+    """Fill in left-aligned dz from places (a row per axis): bit i is bit `shifts[i]` of that on axis `levels[i]`."""
+    for level in range(len(levels)):
+        column, shift = places[levels[level]], shifts[level]
+        if level < 64:
+            to = np.uint64(63 - level)
+            for row in range(len(hi)):
+                hi[row] |= (column[row] >> shift & ONE) << to
+        else:
+            to = np.uint64(127 - level)
+            for row in range(len(lo)):
+                lo[row] |= (column[row] >> shift & ONE) << to

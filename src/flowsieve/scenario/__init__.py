@@ -1,0 +1,1 @@
+"""Scenarios: a content space, a network and what happens there; read, played, priced, reported."""

@@ -1,0 +1,144 @@
+"""How a scenario's filters and events become dz and addresses: its `[schema]` and `[index]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
+from flowsieve.header.tag import POOLS, Tag
+from flowsieve.index.cover import MOST_LISTED
+from flowsieve.index.dzset import DzSet
+from flowsieve.index.plan import IndexPlan, plan_from_json
+from flowsieve.index.regular import RegularPlan
+from flowsieve.index.sample import EventSample
+from flowsieve.scenario.events import read_events
+from flowsieve.scenario.source import read_json
+from flowsieve.scenario.toml import Section
+
+INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
+DEFAULT_HEADER = "ipv6"
+DEFAULT_BUDGET = 32
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How filters become dz, and events dz and addresses.
+
+    `budget` is the most dz that a filter may have, 0 for its exact cover; it is spent where the events of the
+    `sample` fall, if there is one.
+    """
+
+    path: Path
+    schema: Schema
+    header: str
+    plan: IndexPlan
+    budget: int
+    sample: EventBatch | None
+
+    @property
+    def tag(self) -> Tag:
+        """What the addresses begin with."""
+        return POOLS[self.header][0]
+
+    def cover(self, wanted: Filter) -> DzSet:
+        """The dz that stand for a filter."""
+        return self.plan.cover(wanted, self.budget, self._traffic)
+
+    def check_cover(self, wanted: Filter) -> None:
+        """Reject a filter whose exact cover is asked for and has too many dz to be listed."""
+        if self.budget == 0 and self.plan.count_cover(wanted) > MOST_LISTED:
+            self.cover(wanted)  # which says what would be right
+
+    @cached_property
+    def _traffic(self) -> EventSample | None:
+        return None if self.sample is None else EventSample.of(self.plan, self.sample)
+
+
+def read_encoding(top: Section) -> Encoding | None:
+    """The encoding of a scenario, or None after a mistake that leaves no schema or no plan."""
+    schema = _read_schema(top)
+    index = top.section("index")
+    index.only(INDEX_KEYS)
+    header = index.choice("header", POOLS) or DEFAULT_HEADER
+    budget = index.whole("max_dz_per_filter")
+    if schema is None:
+        return None
+    plan = (
+        _read_plan(index, schema, POOLS[header][0])
+        if "plan" in index
+        else _make_plan(index, schema, POOLS[header][0])
+    )
+    sample = _read_sample(index, schema)
+    if plan is None:
+        return None
+    return Encoding(top.path, schema, header, plan, DEFAULT_BUDGET if budget is None else budget, sample)
+
+
+def _read_schema(top: Section) -> Schema | None:
+    section = top.section("schema")
+    if not section.table:
+        top.wrong(
+            "schema",
+            'there is no attribute; right is a [schema] such as price = { type = "int", min = 0, max = 9 }',
+        )
+    attributes = []
+    for name, table in section.table.items():
+        with section.kept(name):
+            attributes.append(Attribute.parse(name, table))
+    return Schema(tuple(attributes)) if attributes and len(attributes) == len(section.table) else None
+
+
+def _make_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
+    bits = index.whole("bits", tag.room, f", for so many bits does an address have behind {tag.group}")
+    dimensions = index.table.get("dimensions")
+    if dimensions is not None and not _are_dimensions(index, dimensions, schema):
+        return None
+    with index.kept("bits"):
+        return RegularPlan.make(schema, bits, dimensions, tag.room)
+    return None
+
+
+def _are_dimensions(index: Section, names: object, schema: Schema) -> bool:
+    right = f"right is a list of attributes, such as {list(schema.names[:2])}"
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        index.wrong("dimensions", f"dimensions is {shown(names)}; {right}")
+        return False
+    for name in names:
+        if name not in schema:
+            hint = nearest_of(name, schema.names) or f"; right are some of {listed(schema.names)}"
+            index.wrong("dimensions", f"there is no attribute {shown(name)} to be a dimension{hint}")
+            return False
+        if names.count(name) > 1:
+            index.wrong("dimensions", f"dimension {shown(name)} is there twice; right is once")
+            return False
+    return True
+
+
+def _read_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
+    for key in ("bits", "dimensions"):
+        if key in index:
+            index.wrong(
+                key, f"{key} is given beside a plan; right is one or the other, for a plan has its own {key}"
+            )
+    path = index.file("plan", "plan.json")
+    if path is not None:
+        with index.mistakes.kept():
+            data, _ = read_json(path, "an index plan")
+            with index.mistakes.kept(str(path)):
+                return plan_from_json(data, schema, tag.room)
+    return None
+
+
+def _read_sample(index: Section, schema: Schema) -> EventBatch | None:
+    """The events of the sample that lie in the content space."""
+    path = index.file("sample", "events.csv")
+    if path is not None:
+        with index.mistakes.kept():
+            events = read_events(path, schema)
+            faulty, _ = events.faults()
+            return events.take(~faulty)
+    return None

@@ -1,0 +1,59 @@
+"""Flows, explanations and verdicts as plain data; the formats are a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.explain import Explanation
+from flowsieve.flow.verify import Verdict
+from flowsieve.network.topology import Topology
+
+
+def plain_flow(topology: Topology, switch: str, flow: Flow) -> dict[str, Any]:
+    """One entry; ports are named by what they lead to."""
+    out = [topology.neighbour(switch, port) for port in flow.ports]
+    return {"switch": switch, "priority": flow.priority, "dst": str(flow.match.destination), "out": out}
+
+
+def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> list[dict[str, Any]]:
+    return [plain_flow(topology, switch, flow) for switch, flows in tables.items() for flow in sorted(flows)]
+
+
+def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
+    return {
+        "hops": [
+            {
+                "switch": hop.switch,
+                "came_from": hop.came_from,
+                "dst": hop.dst,
+                "flow": plain_flow(topology, hop.switch, hop.flow) if hop.flow else None,
+                "out": list(hop.out),
+                "subscriptions": list(hop.subscriptions),
+            }
+            for hop in found.hops
+        ],
+        "delivered": list(found.delivered),
+        "matches": list(found.matches),
+        "missed": [{"host": miss.host, "subscription": miss.subscription, "why": miss.why} for miss in found.missed],
+    }
+
+
+def plain_verdict(verdict: Verdict, false_positive_share: float) -> dict[str, Any]:
+    witness = verdict.witness
+    return {
+        "holds": verdict.holds,
+        "false_negatives": verdict.false_negatives,
+        "duplicates": verdict.duplicates,
+        "loops": verdict.loops,
+        "strays": verdict.strays,
+        "false_positive_share": false_positive_share,
+        "witness": witness
+        and {
+            "event": dict(witness.event) if witness.event is not None else None,
+            "publisher": witness.publisher,
+            "kind": witness.kind,
+            "where": witness.where,
+        },
+    }

@@ -1,0 +1,139 @@
+"""A scenario from its TOML file and the files that this names, read and checked whole before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, overload
+
+from flowsieve.content.event import EventBatch
+from flowsieve.control.request import Request
+from flowsieve.flow.compiler import Tables
+from flowsieve.network.topology import Topology
+from flowsieve.scenario.encoding import Encoding, read_encoding
+from flowsieve.scenario.events import EventFile, check_ids
+from flowsieve.scenario.mistakes import Mistakes
+from flowsieve.scenario.network import Network, read_network
+from flowsieve.scenario.requests import Filters, Ledger, read_requests
+from flowsieve.scenario.toml import Section
+
+PARTS = ("schema", "index", "network", "step")
+STEP_KEYS = ("requests", "events")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStep:
+    """Requests to serve, and the line of the file on which each stands."""
+
+    source: Path
+    requests: tuple[Request, ...]
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventStep:
+    """Events to publish."""
+
+    source: Path
+    events: EventBatch
+
+
+Step = RequestStep | EventStep
+
+
+@dataclass(frozen=True)
+class Scenario(Encoding):
+    """What to play: how contents are encoded, on which network, and what happens there.
+
+    `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane.
+    """
+
+    topology: Topology
+    capacity: int | None
+    tables: Tables | None
+    trees: int
+    steps: tuple[Step, ...]
+
+
+@overload
+def read_scenario(path: str | Path, *, network: Literal[True] = True) -> Scenario: ...
+@overload
+def read_scenario(path: str | Path, *, network: Literal[False]) -> Encoding: ...
+def read_scenario(path: str | Path, *, network: bool = True) -> Encoding:
+    """A scenario; without `network` its schema and index alone, whatever the rest is like.
+
+    Whatever is wrong, in any of its files, is raised as one BadScenario that tells the first few mistakes.
+    """
+    mistakes = Mistakes()
+    top = Section.read(Path(path), mistakes)
+    top.only(PARTS)
+    encoding = read_encoding(top)
+    wires = read_network(top) if network else None
+    files = list(_step_files(top)) if network else []
+    if encoding is not None and wires is not None:
+        _check_trees(top, wires, encoding)
+    mistakes.check()
+    assert encoding is not None
+    if not network:
+        return encoding
+    assert wires is not None
+    steps = tuple(_read_steps(files, encoding, wires.topology, mistakes))
+    mistakes.check()
+    return Scenario(
+        path=encoding.path,
+        schema=encoding.schema,
+        header=encoding.header,
+        plan=encoding.plan,
+        budget=encoding.budget,
+        sample=encoding.sample,
+        topology=wires.topology,
+        capacity=wires.capacity,
+        tables=wires.tables,
+        trees=wires.trees,
+        steps=steps,
+    )
+
+
+def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
+    """What each step has, requests or events, and in which file."""
+    for step in top.sections("step"):
+        step.only(STEP_KEYS)
+        given = [key for key in STEP_KEYS if key in step]
+        if len(given) != 1:
+            what = "both requests and events" if given else "neither requests nor events"
+            top.mistakes.add(f"this step has {what}; right is one file", step.place())
+            continue
+        path = step.file(given[0], f"{given[0]}.csv")
+        if path is not None:
+            yield given[0], path
+
+
+def _check_trees(top: Section, wires: Network, encoding: Encoding) -> None:
+    """Each tree serves a part of the space that the first bits of a dz tell."""
+    needed, bits = wires.trees.bit_length() - 1, encoding.plan.bits
+    if needed > bits:
+        right = f"right are {2**bits} trees or fewer"
+        top.section("network").wrong(
+            "trees", f"{wires.trees} trees need {needed} bits, and a dz has {bits}; {right}"
+        )
+
+
+def _read_steps(
+    files: list[tuple[str, Path]], encoding: Encoding, topology: Topology, mistakes: Mistakes
+) -> Iterator[Step]:
+    """The steps in their order; ids are checked over all of them."""
+    filters, ledger = Filters(encoding.schema, encoding.check_cover), Ledger()
+    event_files: list[EventFile] = []
+    for kind, path in files:
+        if mistakes.full:
+            return
+        if kind == "requests":
+            yield RequestStep(path, *read_requests(path, filters, topology, ledger, mistakes))
+            continue
+        with mistakes.kept():
+            file = EventFile.read(path, encoding.schema, topology)
+            event_files.append(file)
+            yield EventStep(path, file.events)
+    with mistakes.kept():
+        check_ids(event_files)
