@@ -14,11 +14,13 @@ from typing import Annotated
 import typer
 
 from flowsieve import show
+from flowsieve.client.publisher import SHOWN
 from flowsieve.control.request import Op, Request
 from flowsieve.content.filter import Filter
-from flowsieve.errors import BadInput, BadScenario, FlowsieveError, nearest
+from flowsieve.errors import BadInput, FlowsieveError, nearest
 from flowsieve.flow.explain import explain as explain_event
 from flowsieve.flow.verify import verify as verify_tables
+from flowsieve.index.dz import Dz
 from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
 from flowsieve.scenario.plain import plain_explanation, plain_verdict
 from flowsieve.scenario.play import play, settled
@@ -74,12 +76,9 @@ def encode(
     if filters is None and events is None:
         raise BadInput("nothing to encode: give --filters, --events or both")
     setting = read_scenario(scenario, network=False)
-    covers = [(name, setting.cover(filter)) for name, filter in read_filters(filters, setting.schema)] if filters else None
+    listed = read_filters(filters, setting.schema, setting.check_cover) if filters else None
+    covers = [(name, setting.cover(filter)) for name, filter in listed] if listed is not None else None
     batch = read_events(events, setting.schema) if events else None
-    if batch is not None:
-        faulty, reason = batch.faults()
-        for row in faulty.nonzero()[0][:1].tolist():
-            raise BadScenario(f"event {batch.ids[row]}: {reason(row)}", place=str(events))
     make_folder(out)
     written: dict[str, int] = {}
     if covers is not None:
@@ -88,15 +87,18 @@ def encode(
                 file.write(json.dumps({"id": name, "dz": sorted(map(str, dz))}) + "\n")
         written["filters"] = len(covers)
     if batch is not None:
-        encoded = setting.plan.encode_batch(batch)
+        faulty, reason = batch.faults()
+        good = (~faulty).nonzero()[0]
+        encoded = setting.plan.encode_batch(batch.take(good))
         texts: list[list[str]] = [[] for _ in range(len(batch))]
-        for row, dz in zip(encoded.rows.tolist(), encoded.texts(), strict=True):
-            texts[row].append(dz)
+        for row, hi, lo in zip(good[encoded.rows].tolist(), encoded.hi.tolist(), encoded.lo.tolist(), strict=True):
+            texts[row].append(str(Dz((hi << 64 | lo) >> (128 - encoded.length), encoded.length)))
         with (out / "events.csv").open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(("id", "dz"))
             writer.writerows(zip(batch.ids, map(" ".join, texts), strict=True))
-        written["events"] = len(batch)
+        written |= {"events": len(batch), "rejected": int(faulty.sum())}
+        show.rejected([f"{batch.ids[row]}: {reason(row)}" for row in faulty.nonzero()[0][:SHOWN].tolist()])
     if as_json:
         print_json(written | {"bits": setting.plan.bits})
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,12 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
             f"  {len(report['coarsened'])} tables were coarsened to fit; {worst} pays most: "
             f"{report['coarsened'][worst]:.3f} unwanted copies per event expected"
         )
+
+
+def rejected(reasons: Sequence[str]) -> None:
+    """The first few events that were not taken, on standard error: they are no reason to fail."""
+    for reason in reasons:
+        err.print(Text(f"rejected: {reason}", style="yellow"))
 
 
 def encoded(written: Mapping[str, int], bits: int, folder: Path) -> None:

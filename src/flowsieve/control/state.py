@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput, Refused, nearest
 from flowsieve.control.request import Op, Request
-from flowsieve.flow.capacity import BY_VOLUME, FittedTables, Weights
+from flowsieve.flow.capacity import FittedTables
 from flowsieve.flow.compiler import Compiler, Side, Tables
 from flowsieve.flow.diff import Change, Ports, changes_between
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.weights import BY_VOLUME, Weights
 from flowsieve.index.sample import EventSample
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
@@ -63,7 +64,8 @@ class ControlState:
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         sample = self.settings.sample
-        weights = Weights.of(sample.hi, sample.lo) if sample is not None else BY_VOLUME
+        weights = Weights.of_sample(sample.hi, sample.lo) if sample is not None else BY_VOLUME
+        self._weighed = 0
         compiler = Compiler(topology, self.trees, self.settings.tables)
         self._tables = FittedTables(compiler, self.settings.capacity, weights)
 
@@ -71,6 +73,7 @@ class ControlState:
         """Take a slice of requests. Bad ones raise before anything is changed; what does not fit is refused one by one."""
         self._check(requests)
         taken = [self._take(request) for request in requests]
+        self._weigh()
         try:
             return Outcome(self._tables.update())
         except Refused as reason:
@@ -111,6 +114,15 @@ class ControlState:
                 gone.add(key)
         changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
         return Outcome({switch: found for switch, found in changes.items() if found}, tuple(refused))
+
+    def _weigh(self) -> None:
+        """Where tables are bounded and no sample tells where events fall, guess it from the subscriptions, now and then."""
+        there = len(self.subscriptions)
+        if self.settings.capacity is None or self.settings.sample is not None:
+            return
+        if abs(there - self._weighed) * 10 > self._weighed:
+            self._weighed = there
+            self._tables.weights = Weights.of_interests([interest.dz for interest in self.subscriptions.values()])
 
     def _book(self, side: Side) -> dict[str, Interest]:
         return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements

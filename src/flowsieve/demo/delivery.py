@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.publisher import Packets, packets_of, screen
+from flowsieve.client.publisher import packets_of, screen
 from flowsieve.client.pubsub import PubSub
 from flowsieve.control.state import Settings
 from flowsieve.demo.compare import Carried, Traffic, filtered
@@ -16,6 +16,7 @@ from flowsieve.demo.story import Story
 from flowsieve.flow.compiler import Tables
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.index.walk import DzColumn
 from flowsieve.network.tree import TreeMap
 
 BUDGET = 128  # dz per filter
@@ -113,7 +114,7 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
         topology=topology,
         trees=[tree for _, tree in state.trees],
         source=source,
-        tree=_parts(state.trees, packets, len(events)),
+        tree=_parts(state.trees, state.plan.encode_batch(events), len(events)),
         size=np.array(size, dtype=np.int64),
         wanted=wanted,
     )
@@ -129,11 +130,9 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
     )
 
 
-def _parts(trees: TreeMap, packets: Packets, events: int) -> NDArray[np.int64]:
-    """Which part of the tree map each event falls into, told by its first packet."""
-    group = packets.tag.group.length
-    begin = np.array([dz.aligned >> 64 for dz, _ in trees], dtype=np.uint64)  # the parts are short and in order
-    dz = packets.hi << np.uint64(group) | packets.lo >> np.uint64(64 - group)
+def _parts(trees: TreeMap, column: DzColumn, events: int) -> NDArray[np.int64]:
+    """Which part of the tree map each event falls into, told by its first dz."""
+    begin = np.array([dz.aligned >> 64 for dz, _ in trees], dtype=np.uint64)  # the parts are in order
     found = np.zeros(events, np.int64)
-    found[packets.rows[::-1]] = np.searchsorted(begin, dz[::-1], side="right") - 1
+    found[column.rows[::-1]] = np.searchsorted(begin, column.hi[::-1], side="right") - 1
     return found

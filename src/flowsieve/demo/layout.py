@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from flowsieve.network.topology import Topology
 
-MARGIN = 40.0
+MARGIN = 32.0
+NAME_MARGIN = 104.0  # on the left, where the names of layers stand
 LAYER_NAMES = {1: ("edge",), 2: ("edge", "core"), 3: ("edge", "aggregation", "core")}
 LAYER_HEIGHT = 128.0
 HOST_DROP = 84.0  # from a switch down to its hosts
@@ -95,7 +96,7 @@ def _layered(topology: Topology, layers: Sequence[Sequence[str]], width: float) 
             group.sort(key=lambda switch: _mean(columns[s] for s in topology.linked(switch) if s in columns))
             for i, switch in enumerate(group):
                 columns[switch] = low - 0.5 + (i + 0.5) / len(group) * (high - low + 1)
-    step = (width - 2 * MARGIN) / (last + 1)
+    step = (width - NAME_MARGIN - MARGIN) / (last + 1)
     floor = MARGIN + (len(layers) - 1) * LAYER_HEIGHT
     height = {switch: floor - depth * LAYER_HEIGHT for depth, row in enumerate(layers) for switch in row}
     names = LAYER_NAMES.get(len(layers), ("",) * len(layers))
@@ -103,7 +104,7 @@ def _layered(topology: Topology, layers: Sequence[Sequence[str]], width: float) 
         width=width,
         height=floor + HOST_DROP + MARGIN,
         at={
-            name: (MARGIN + (column + 0.5) * step, height.get(name, floor + HOST_DROP))
+            name: (NAME_MARGIN + (column + 0.5) * step, height.get(name, floor + HOST_DROP))
             for name, column in columns.items()
         },
         layers=tuple((name, height[row[0]]) for name, row in zip(names, layers, strict=True)),

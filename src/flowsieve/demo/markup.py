@@ -13,20 +13,20 @@ class Markup(str):
     __slots__ = ()
 
 
-def element(name: str, *inside: str, **attributes: object) -> Markup:
+def element(tag: str, /, *inside: str, **attributes: object) -> Markup:
     """An element; attributes that are None are left out, and `class_` and `data_tip` mean `class` and `data-tip`.
 
     >>> element("p", "a < b", class_="small")
     '<p class="small">a &lt; b</p>'
     """
-    head = name + "".join(
+    head = tag + "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_written(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    if name in EMPTY and not inside:
+    if tag in EMPTY and not inside:
         return Markup(f"<{head}/>")
-    return Markup(f"<{head}>{joined(*inside)}</{name}>")
+    return Markup(f"<{head}>{joined(*inside)}</{tag}>")
 
 
 def joined(*parts: str) -> Markup:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from flowsieve.demo.layout import Layout, Point, lay_out
-from flowsieve.demo.markup import Markup, element, joined
+from flowsieve.demo.markup import Markup, element
 from flowsieve.network.topology import Topology
 
 Way = tuple[str, str]  # from one end of a link to the other
@@ -16,6 +16,8 @@ STEPS = 7  # colours of the scale; a style sheet has .load1 to .load7
 THINNEST, WIDEST = 1.2, 9.0
 SWITCH_WIDTH, SWITCH_HEIGHT = 48.0, 34.0
 HOST_RADIUS = 7.0
+LEGEND_GAP = 0.14  # between two numbers, as a share of the legend
+SQUARE_ROLES = frozenset({"publisher", "broker"})  # told by their shape as well as by their colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,13 @@ class Scale:
         return min(STEPS, 1 + int(STEPS * self.share(packets)))
 
     def ticks(self) -> list[int]:
-        """Round numbers at which the legend says what a colour means."""
+        """Round numbers at which a legend says what a colour means, and the top."""
         found = [0]
-        unit = 10 ** max(0, len(str(self.top)) - 3)
-        for factor in (1, 5, 10, 20, 50, 100, 200, 500):
-            last = found[-1]
-            if factor * unit <= self.top and self.share(factor * unit) - self.share(last) > 0.11:
-                found.append(factor * unit)
-        return found
+        for power in range(len(str(self.top))):
+            for tick in (10**power, 2 * 10**power, 5 * 10**power):
+                if min(self.share(tick) - self.share(found[-1]), 1 - self.share(tick)) > LEGEND_GAP:
+                    found.append(tick)
+        return [*found, self.top] if self.top else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +75,16 @@ def draw(
     """The network with packets per directed link, and entries per switch; a small one has no text."""
     layout = layout or lay_out(topology)
     marks = marks or Marks({})
+    met = {end for step in marks.way for end in step}
     parts = [
         element("title", title),
         *_blocks(layout),
-        *(() if small else _layer_names(layout)),
-        *_wires(topology, layout, marks.way),
+        *(() if small else _layer_names(topology, layout)),
+        *_wires(topology, layout),
         *_lanes(topology, layout, loads, scale, small=small),
         *_highlights(layout, marks.way),
-        *_switches(topology, layout, tables or {}, marks.way, small=small),
-        *_hosts(topology, layout, loads, marks, small=small),
+        *_switches(topology, layout, tables or {}, met, small=small),
+        *_hosts(topology, layout, loads, marks.roles, met, small=small),
     ]
     return element(
         "svg",
@@ -94,32 +96,38 @@ def draw(
     )
 
 
-def legend(scale: Scale, width: float = 340.0) -> Markup:
+def legend(scale: Scale, width: float = 360.0) -> Markup:
     """A wedge that grows and darkens as the links do, with the packets that it stands for."""
-    left, thick = 6.0, 1.6
-    full = width - 2 * left - 30
-    ends = [(left + full * step / STEPS, thick * scale_width(step / STEPS)) for step in range(STEPS + 1)]
-    middle = 12.0
+    start, end, middle = 8.0, width - 24, 12.0
+    places = [start + (end - start) * step / STEPS for step in range(STEPS + 1)]
+    halves = [0.8 * scale.width(scale.top * (step / STEPS) ** 2) for step in range(STEPS + 1)]
     wedge = [
         element(
             "polygon",
-            points=f"{x:.1f},{middle - w / 2:.1f} {x2:.1f},{middle - w2 / 2:.1f} {x2:.1f},{middle + w2 / 2:.1f} {x:.1f},{middle + w / 2:.1f}",
+            points=" ".join(
+                f"{x:.1f},{middle + y:.1f}" for x, y in ((left, -thin), (right, -thick), (right, thick), (left, thin))
+            ),
             class_=f"load{step}",
         )
-        for step, ((x, w), (x2, w2)) in enumerate(zip(ends, ends[1:], strict=False), 1)
+        for step, (left, right, thin, thick) in enumerate(
+            zip(places, places[1:], halves, halves[1:], strict=False), 1
+        )
     ]
     labels = [
-        element("text", f"{tick:,}", x=left + full * scale.share(tick), y=36.0, class_="tick")
+        element("text", f"{tick:,}", x=start + (end - start) * scale.share(tick), y=37.0, class_="tick")
         for tick in scale.ticks()
     ]
     return element(
-        "svg", *wedge, *labels, viewBox=f"0 0 {width:.0f} 42", width=width, height=42, class_="legend",
-        role="img", aria_label=f"the scale of link loads, from 0 to {scale.top:,} packets",
-    )  # fmt: skip
-
-
-def scale_width(share: float) -> float:
-    return THINNEST + (WIDEST - THINNEST) * share
+        "svg",
+        *wedge,
+        *labels,
+        viewBox=f"0 0 {width:.0f} 42",
+        width=width,
+        height=42,
+        class_="legend",
+        role="img",
+        aria_label=f"the scale of link loads, from 0 to {scale.top:,} packets",
+    )
 
 
 def _blocks(layout: Layout) -> Iterator[Markup]:
@@ -142,16 +150,17 @@ def _blocks(layout: Layout) -> Iterator[Markup]:
         )
 
 
-def _layer_names(layout: Layout) -> Iterator[Markup]:
-    for name, y in layout.layers:
-        yield element("text", name, x=4.0, y=y - SWITCH_HEIGHT / 2 - 20, class_="layer")
+def _layer_names(topology: Topology, layout: Layout) -> Iterator[Markup]:
+    rows = [*layout.layers, *(("hosts", layout.at[host][1]) for host in list(topology.hosts)[:1] if layout.layers)]
+    for name, y in rows:
+        yield element("text", name, x=0.0, y=y + 4, class_="layer")
 
 
 def _links(topology: Topology) -> Iterable[Way]:
     return chain(((link.a, link.b) for link in topology.links), ((s, h) for h, s in topology.hosts.items()))
 
 
-def _wires(topology: Topology, layout: Layout, way: Collection[Way]) -> Iterator[Markup]:
+def _wires(topology: Topology, layout: Layout) -> Iterator[Markup]:
     """All links, whether they carry something or not."""
     for a, b in _links(topology):
         (x, y), (x2, y2) = layout.at[a], layout.at[b]
@@ -193,64 +202,55 @@ def _highlights(layout: Layout, way: Collection[Way]) -> Iterator[Markup]:
 
 
 def _switches(
-    topology: Topology, layout: Layout, tables: Mapping[str, int], way: Collection[Way], *, small: bool
+    topology: Topology, layout: Layout, tables: Mapping[str, int], met: Collection[str], *, small: bool
 ) -> Iterator[Markup]:
-    met = {end for step in way for end in step}
     fullest = max(tables.values(), default=0) or 1
     for switch in topology.switches:
         x, y = layout.at[switch]
-        box = element(
-            "rect",
-            x=x - SWITCH_WIDTH / 2,
-            y=y - SWITCH_HEIGHT / 2,
-            width=SWITCH_WIDTH,
-            height=SWITCH_HEIGHT,
-            rx=6,
-        )
+        left, top = x - SWITCH_WIDTH / 2, y - SWITCH_HEIGHT / 2
+        box = element("rect", x=left, y=top, width=SWITCH_WIDTH, height=SWITCH_HEIGHT, rx=6)
         if small:
             yield element("g", box, class_="switch")
             continue
-        inside = [element("title", switch), box]
-        if switch in tables:
-            entries = tables[switch]
-            inside = [
-                element("title", f"switch {switch}: {entries:,} flows"),
-                box,
+        entries = tables.get(switch)
+        tip = f"switch {switch}" if entries is None else f"switch {switch}: {entries:,} flows"
+        inside = [element("title", tip), box]
+        if entries is not None:
+            full = (SWITCH_WIDTH - 12) * entries / fullest
+            inside += [
                 element("text", f"{entries:,}", x=x, y=y + 9, class_="entries"),
-                element(
-                    "rect",
-                    x=x - SWITCH_WIDTH / 2 + 6,
-                    y=y + SWITCH_HEIGHT / 2 - 5,
-                    width=(SWITCH_WIDTH - 12) * entries / fullest,
-                    height=2.5,
-                    class_="fill",
-                ),
+                element("rect", x=left + 6, y=top + SWITCH_HEIGHT - 5, width=full, height=2.5, class_="fill"),
             ]
-        name = element("text", switch, x=x, y=y - 3 if switch in tables else y + 4, class_="name")
+        name = element("text", switch, x=x, y=y + 4 if entries is None else y - 3, class_="name")
         yield element("g", *inside, name, class_="switch met" if switch in met else "switch")
 
 
 def _hosts(
-    topology: Topology, layout: Layout, loads: Mapping[Way, int], marks: Marks, *, small: bool
+    topology: Topology,
+    layout: Layout,
+    loads: Mapping[Way, int],
+    roles: Mapping[str, str],
+    met: Collection[str],
+    *,
+    small: bool,
 ) -> Iterator[Markup]:
     for host, switch in topology.hosts.items():
         x, y = layout.at[host]
-        role = marks.roles.get(host, "")
-        shape = (
-            element("rect", x=x - HOST_RADIUS, y=y - HOST_RADIUS, width=2 * HOST_RADIUS, height=2 * HOST_RADIUS, rx=2.5)
-            if role in SQUARE_ROLES
-            else element("circle", cx=x, cy=y, r=HOST_RADIUS)
-        )
+        role = roles.get(host, "")
+        kind = " ".join(filter(None, ("host", role, "met" if host in met else "")))
         if small:
-            yield element("g", shape, class_=f"host {role}".strip())
+            yield element("g", host_sign(x, y, role), class_=kind)
             continue
-        received, sent = loads.get((switch, host), 0), loads.get((host, switch), 0)
-        tip = f"host {host}" + (f" ({role})" if role else "")
+        tip = f"host {host}, {role}" if role else f"host {host}"
         if loads:
-            tip += f": {received:,} packets in, {sent:,} out"
-        away = math.copysign(HOST_RADIUS + 13, y - layout.at[switch][1] + 0.001)
-        label = element("text", host, x=x, y=y + (away if away > 0 else away + 9), class_="name")
-        yield element("g", element("title", tip), shape, label, class_=f"host {role}".strip())
+            tip += f": {loads.get((switch, host), 0):,} packets in, {loads.get((host, switch), 0):,} out"
+        below = y >= layout.at[switch][1]
+        label = element("text", host, x=x, y=y + (HOST_RADIUS + 13 if below else -HOST_RADIUS - 5), class_="name")
+        yield element("g", element("title", tip), host_sign(x, y, role), label, class_=kind)
 
 
-SQUARE_ROLES = frozenset({"publisher", "broker"})  # told by shape as well as by colour
+def host_sign(x: float, y: float, role: str, radius: float = HOST_RADIUS) -> Markup:
+    """How a host is drawn: a circle, or a square for those that send."""
+    if role in SQUARE_ROLES:
+        return element("rect", x=x - radius, y=y - radius, width=2 * radius, height=2 * radius, rx=2.5)
+    return element("circle", cx=x, cy=y, r=radius)

@@ -78,10 +78,10 @@ SCHEMA = Schema.parse(
     }
 )
 
-# The event that is followed hop by hop: a pump in the lab runs hot.
-FOLLOWED_ROOM = "lab"
+# The event that is followed hop by hop: in the kitchen a fridge stands open.
+FOLLOWED_ROOM = "kitchen"
 FOLLOWED: Mapping[str, object] = MappingProxyType(
-    {"kind": "pump", "temperature": 66.5, "humidity": 38, "alarm": True}
+    {"kind": "fridge", "temperature": 7.6, "humidity": 77, "alarm": False}
 )
 
 
@@ -148,7 +148,7 @@ def draw_subscriptions(dice: np.random.Generator) -> tuple[Statement, ...]:
         who, write = CALLINGS[len(found) % len(CALLINGS)]
         found.setdefault(write(kinds[dice.integers(len(kinds))], dice), who)
     return tuple(
-        Statement(f"{who}-{number}", hosts[(number - 1) % len(hosts)], filter, who)
+        Statement(f"{who}-{number}", hosts[(number + number // len(CALLINGS)) % len(hosts)], filter, who)
         for number, (filter, who) in enumerate(found.items(), 1)
     )
 

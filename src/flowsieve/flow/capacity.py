@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,34 +14,12 @@ from flowsieve.errors import TableFull
 from flowsieve.flow import coarsen_kernel
 from flowsieve.flow.compiler import Compiler, Tables
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.weights import BY_VOLUME, Weights
 from flowsieve.index.dz import Dz
 
 SLACK = 0.95  # a table that overflowed is coarsened to this share of its room, so that the next request need not
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
 ROUNDS = 40
-PRIOR = 0.02  # the volume's weight beside a sample: cells that the sample never hit are not free
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Where events fall: sorted dz codes of a sample (rows of hi, lo) and how much the plain volume weighs beside it."""
-
-    codes: NDArray[np.uint64]
-    prior: float
-
-    @classmethod
-    def of(cls, hi: NDArray[np.uint64], lo: NDArray[np.uint64]) -> Weights:
-        order = np.lexsort((lo, hi))
-        return cls(np.ascontiguousarray(np.column_stack((hi[order], lo[order]))), max(1.0, PRIOR * len(hi)))
-
-    @property
-    def total(self) -> float:
-        return len(self.codes) + self.prior
-
-
-BY_VOLUME = Weights(np.zeros((0, 2), np.uint64), 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Coarse:
     """A coarsened table: its entries, the price of an entry it was made at, and the unwanted copies per event it is expected to send."""
@@ -178,7 +157,7 @@ class Pruning:
     def __init__(self, compiler: Compiler, trie: int, weights: Weights) -> None:
         view = compiler.view(trie)
         n = int(coarsen_kernel.count_nodes(view.links, view.root, view.scratch))
-        self._palette = view.palette
+        self._palette: tuple[Any, Any, Any, Any, Any, Any] = view.palette
         self._ends = np.zeros(n, np.int64)
         self._keys = np.zeros((n, 3), np.uint64)
         self._unions = np.zeros((n, compiler.words), np.uint64)
@@ -193,8 +172,8 @@ class Pruning:
             view.root,
             view.start,
             view.first,
-            weights.codes,
-            weights.prior,
+            weights.cells,
+            weights.mass,
             view.hosts,
             view.loose,
             view.scratch,

@@ -35,11 +35,11 @@ def count_nodes(links, root, scratch):
 
 
 @njit(cache=True)
-def first_with_bit(codes, low, high, depth):
-    """Where the sorted sample codes in [low, high), alike before this depth, turn from 0 to 1 at it."""
+def first_with_bit(cells, low, high, depth):
+    """Where the sorted cells in [low, high), alike before this depth, turn from 0 to 1 at it."""
     while low < high:
         middle = (low + high) // 2
-        if bit_at(codes[middle, 0], codes[middle, 1], depth):
+        if bit_at(cells[middle, 0], cells[middle, 1], depth):
             high = middle
         else:
             low = middle + 1
@@ -47,25 +47,34 @@ def first_with_bit(codes, low, high, depth):
 
 
 @njit(cache=True, nogil=True)
-def price_nodes(links, sets, root, start, first, codes, prior, is_host, is_loose, scratch, ends, keys, unions, extras):
+def price_nodes(
+    links, sets, root, start, first, cells, mass, is_host, is_loose, scratch, ends, keys, unions, extras
+):  # fmt: skip
     """The trie in preorder: where each subtree ends, its dz, the ports it needs, and what collapsing it would cost.
 
-    A leaf weighs the sample events in it and `prior` spread by volume; nothing, where nothing can arrive.
+    Traffic is given as sorted cells (rows of hi, lo, length) over which a mass is spread evenly; `mass` adds up the cells before each.
+    A leaf weighs what lies in it; nothing, where nothing can arrive.
     """
     path, stage, place = scratch[0], scratch[1], scratch[2].copy()
     left, wanted, advertised = links[LEFT], sets[WANTED], sets[ADVERTISED]
     deep, words = path.shape[0], wanted.shape[1]
     waste = np.zeros((deep + 1, words * 64))
     lows, highs = np.zeros(deep + 1, np.int64), np.zeros(deep + 1, np.int64)
+    spread = np.zeros(deep + 1)  # by level: the part of the mass of wider cells that falls into the node
     hi, lo = first
-    for depth in range(start):
-        middle = first_with_bit(codes, lows[0], highs[0] if depth else codes.shape[0], depth)
-        if bit_at(hi, lo, depth):
-            lows[0], highs[0] = middle, highs[0] if depth else codes.shape[0]
-        else:
-            highs[0] = middle
-    if start == 0:
-        highs[0] = codes.shape[0]
+    low, high, thin = 0, cells.shape[0], 0.0
+    for depth in range(start + 1):
+        while low < high and np.int64(cells[low, 2]) == depth:
+            thin += mass[low + 1] - mass[low]
+            low += 1
+        if depth < start:
+            middle = first_with_bit(cells, low, high, depth)
+            if bit_at(hi, lo, depth):
+                low = middle
+            else:
+                high = middle
+            thin /= 2
+    lows[0], highs[0], spread[0] = low, high, thin
     level, path[0], stage[0], n = 0, root, 0, 0
     while level >= 0:
         node = np.int64(path[level])
@@ -81,21 +90,24 @@ def price_nodes(links, sets, root, start, first, codes, prior, is_host, is_loose
                 write_label(wanted[node], advertised[node], unions[at])
                 source = arriving_port(wanted[node], advertised[node], is_host, is_loose)
                 if source != NONE:
-                    weight = highs[level] - lows[level] + prior * 2.0**-depth
+                    weight = mass[highs[level]] - mass[lows[level]] + spread[level]
                     for port in range(words * 64):
                         if port != source and not has_port(unions[at], port):
                             waste[level, port] = weight
                 extras[at] = 0.0
                 ends[at] = n
         if left[node] >= 0 and stage[level] < 2:
-            middle = first_with_bit(codes, lows[level], highs[level], depth)
-            bit_hi, bit_lo = bit_words(depth)
-            if stage[level] == 0:
-                lows[level + 1], highs[level + 1] = lows[level], middle
-            else:
-                lows[level + 1], highs[level + 1] = middle, highs[level]
+            middle = first_with_bit(cells, lows[level], highs[level], depth)
+            low, high, thin = lows[level], middle, spread[level] / 2
+            if stage[level] == 1:
+                low, high = middle, highs[level]
+                bit_hi, bit_lo = bit_words(depth)
                 hi |= bit_hi
                 lo |= bit_lo
+            while low < high and np.int64(cells[low, 2]) == depth + 1:
+                thin += mass[low + 1] - mass[low]
+                low += 1
+            lows[level + 1], highs[level + 1], spread[level + 1] = low, high, thin
             path[level + 1], stage[level + 1] = left[node] + stage[level], 0
             stage[level] += 1
             level += 1

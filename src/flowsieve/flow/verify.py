@@ -34,10 +34,10 @@ from flowsieve.flow.trace import trace
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import address_text
 from flowsieve.header.tag import Tag
-from flowsieve.index.cover import meet, uncovered
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.plan import IndexPlan
+from flowsieve.index.witness import meet, uncovered
 from flowsieve.network.topology import Topology
 
 
@@ -211,7 +211,7 @@ class _Case:
             for offer in self.offers[publisher]:
                 for want in self.wants[host]:
                     for dz in region & offer.dz & want.dz:
-                        event = meet(self.plan, dz, offer.filter, want.filter)
+                        event = meet(self.plan, dz, [offer.filter, want.filter])
                         if event is not None:
                             yield _Fault(publisher, host, dz, event)
                             return
@@ -227,10 +227,9 @@ class _Case:
 
     def _double(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
-        events = (
-            meet(self.plan, fault.dz, *some)
-            for some in (*((o.filter,) for o in self.offers[fault.publisher]), ())
-        )
+        # Rather an event that the publisher may publish; but its dz reach further than its filters.
+        choices = [[each.filter] for each in self.offers[fault.publisher] if each.dz.covers(fault.dz)]
+        events = (meet(self.plan, fault.dz, filters) for filters in [*choices, []])
         event = next((event for event in events if event is not None), None)
         where = f"sent to {self.tag.address(fault.dz)} it gets to {host} more than once"
         return Witness(event, publisher, "duplicate", where)
@@ -256,7 +255,7 @@ class _Case:
         event = None
         if family == self.tag.group.family:
             dz = next(cells_of(self.tag, self.plan.bits, begin, end), None)
-            event = meet(self.plan, dz) if dz else None
+            event = meet(self.plan, dz, []) if dz else None
         address = address_text(family, address_of(family, begin >> 64, begin & (2**64 - 1)))
         return Witness(
             event, None, "loop", f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.walk import Cell, Spans, Walk, root
+from flowsieve.index.walk import Cell, Spans, Walk, cell_of, root
 
 MOST_LISTED = 100_000  # dz that an exact cover may have
 MOST_NODES = 100_000
@@ -58,6 +58,11 @@ def encloses(box: Spans, cell: Cell) -> bool:
         span.below <= first and last <= span.above
         for span, first, last in zip(box, cell.first, cell.last, strict=True)
     )
+
+
+def touches(walk: Walk, boxes: Boxes, cells: DzSet) -> list[bool]:
+    """Which dz of a set name cells that some box touches."""
+    return [bool(touching(cell_of(walk, dz), boxes)) for dz in cells]
 
 
 def exact(walk: Walk, boxes: Boxes, most: int = MOST_LISTED) -> DzSet | None:
@@ -222,7 +227,9 @@ class _Search:
                         best = _Move(gain / cost, cost)
                     drops += 1
                     if drops == self.patience or start.waste / (cost + 1) <= best.gain_per_dz:
-                        return best  # in the second case not even dropping all with the next dz would be better
+                        return (
+                            best  # in the second case not even dropping all with the next dz would be better
+                        )
                 heavier = low if low.waste >= high.waste else high
                 if heavier.waste == 0.0:
                     break
@@ -231,7 +238,9 @@ class _Search:
                 return best
             if best is not None:
                 return best
-            node.weight = node.weight._replace(waste=0.0)  # a dead end: everything down there is touched; look elsewhere
+            node.weight = node.weight._replace(
+                waste=0.0
+            )  # a dead end: everything down there is touched; look elsewhere
         return None
 
     def make(self, start: _Node, cost: int) -> list[_Node]:

@@ -75,9 +75,29 @@ def upper(hi, lo, length):
 
 
 @njit(cache=True, nogil=True, inline="always")
+def bit_at(hi, lo, level):
+    """The bit of a left-aligned dz that tells the halves at a level apart."""
+    if level < 64:
+        return hi >> np.uint64(63 - level) & ONE
+    return lo >> np.uint64(127 - level) & ONE
+
+
+@njit(cache=True, nogil=True, inline="always")
 def middle_of(corner, axis):
     """The last place of the lower half of a cell."""
     return corner[0, axis] + ((corner[1, axis] - corner[0, axis]) >> ONE)
+
+
+@njit(cache=True, nogil=True)
+def copy_corner(source, target):
+    for axis in range(source.shape[1]):
+        target[0, axis], target[1, axis] = source[0, axis], source[1, axis]
+
+
+@njit(cache=True, nogil=True)
+def whole_corner(task, target):
+    for axis in range(len(task.axis_last)):
+        target[0, axis], target[1, axis] = ZERO, task.axis_last[axis]
 
 
 @njit(cache=True, nogil=True)
@@ -111,6 +131,32 @@ def any_encloses(task, near, corner):
         if inside:
             return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def touches(task, hi, lo, length):
+    axes = len(task.axis_last)
+    corner = np.empty((2, axes), np.uint64)
+    out = np.zeros(len(hi), np.bool_)
+    for i in range(len(hi)):
+        whole_corner(task, corner)
+        for level in range(min(length[i], len(task.levels))):
+            axis = task.levels[level]
+            middle = middle_of(corner, axis)
+            if bit_at(hi[i], lo[i], level):
+                corner[0, axis] = middle + ONE
+            else:
+                corner[1, axis] = middle
+        for box in range(len(task.first)):
+            touched = True
+            for axis in range(axes):
+                if task.first[box, axis] > corner[1, axis] or task.last[box, axis] < corner[0, axis]:
+                    touched = False
+                    break
+            if touched:
+                out[i] = True
+                break
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -193,7 +239,8 @@ def enlarged(pool, nodes, near):
     if pool.used[0] + nodes > len(pool.nodes):
         room = 2 * len(pool.nodes) + nodes
         corners = np.empty((room, 2, pool.corners.shape[2]), np.uint64)
-        corners[: len(pool.corners)] = pool.corners
+        for i in range(len(pool.corners)):
+            copy_corner(pool.corners[i], corners[i])
         pool = Pool(grown(pool.nodes, room), corners, pool.near, pool.used)
     if pool.used[1] + near > len(pool.near):
         pool = Pool(pool.nodes, pool.corners, grown(pool.near, 2 * len(pool.near) + near), pool.used)
@@ -230,7 +277,9 @@ def settle(task, pool, serial, above):
             node.waste = (node.hits + task.prior * node.volume) / len(task.codes_hi)
         else:
             up = pool.nodes[above]
-            node.waste = up.waste * (node.hits + task.prior * (node.volume / up.volume)) / (up.hits + task.prior)
+            node.waste = (
+                up.waste * (node.hits + task.prior * (node.volume / up.volume)) / (up.hits + task.prior)
+            )
 
 
 @njit(cache=True, nogil=True)
@@ -264,7 +313,7 @@ def halve(task, pool, serial, most_nodes):
         child, corner = pool.nodes[made], pool.corners[made]
         child.hi, child.lo, child.length = node.hi, node.lo, node.length
         child.start, child.end, child.at = node.start, node.end, pool.used[1]
-        corner[:] = pool.corners[serial]
+        copy_corner(pool.corners[serial], corner)
         axis = task.levels[node.length]
         descend(task, child, corner, half)
         child.count = keep_touching(
@@ -368,8 +417,9 @@ def refine(task, budget, patience, most_nodes):
     whole = pool.nodes[0]
     whole.hi, whole.lo, whole.length = ZERO, ZERO, 0
     whole.at, whole.count, whole.start, whole.end = 0, boxes, 0, len(task.codes_hi)
-    pool.corners[0, 0], pool.corners[0, 1] = ZERO, task.axis_last
-    pool.near[:boxes] = np.arange(boxes)
+    whole_corner(task, pool.corners[0])
+    for box in range(boxes):
+        pool.near[box] = box
     pool.used[0], pool.used[1] = 1, boxes
     settle(task, pool, 0, -1)
 
@@ -410,9 +460,10 @@ def exact(task, most, most_visits):
     # The path to the cell in hand: of each level the cell, and the boxes that touch it.
     path_hi, path_lo = np.zeros(bits + 1, np.uint64), np.zeros(bits + 1, np.uint64)
     corners = np.empty((bits + 1, 2, axes), np.uint64)
-    corners[0, 0], corners[0, 1] = ZERO, task.axis_last
+    whole_corner(task, corners[0])
     near, count = np.empty((bits + 1) * boxes, np.int64), np.zeros(bits + 1, np.int64)
-    near[:boxes] = np.arange(boxes)
+    for box in range(boxes):
+        near[box] = box
     count[0] = boxes
     turn = np.zeros(bits + 1, np.int64)  # how many halves have been looked at
     n = level = visits = 0
@@ -447,7 +498,7 @@ def enter(task, near, count, corners, level, half):
     """Write down a half of the cell at a level as the cell at the next; whether any box touches it."""
     boxes, axis = len(task.first), task.levels[level]
     middle = middle_of(corners[level], axis)
-    corners[level + 1] = corners[level]
+    copy_corner(corners[level], corners[level + 1])
     if half == 0:
         corners[level + 1, 1, axis] = middle
     else:
@@ -470,9 +521,10 @@ def count(task, most_visits):
     """How many dz the exact cover has, as a float; beyond `most_visits` cells with several boxes, at most that many."""
     axes, boxes, bits = len(task.axis_last), len(task.first), len(task.levels)
     corners = np.empty((bits + 1, 2, axes), np.uint64)
-    corners[0, 0], corners[0, 1] = ZERO, task.axis_last
+    whole_corner(task, corners[0])
     near, near_count = np.empty((bits + 1) * boxes, np.int64), np.zeros(bits + 1, np.int64)
-    near[:boxes] = np.arange(boxes)
+    for box in range(boxes):
+        near[box] = box
     near_count[0] = boxes
     turn = np.zeros(bits + 1, np.int64)
     total, wholes = np.zeros(bits + 1), np.zeros(bits + 1, np.int64)  # of the halves looked at
@@ -520,7 +572,9 @@ def count_one(task, box, corner, start):
     low, high, number = np.empty(axes, np.uint64), np.empty(axes, np.uint64), np.empty(axes)
     for axis in range(axes):
         low[axis], high[axis], number[axis] = enclosed(task, box, corner, axis, shift[axis])
-    found = np.prod(number)
+    found = 1.0
+    for axis in range(axes):
+        found *= number[axis]
     for level in range(start, len(task.levels)):
         axis = task.levels[level]
         parent_low, parent_high, parents = low[axis], high[axis], number[axis]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.content.box import Constraint, Interval, Text
+from flowsieve.content.box import Constraint, Text
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadCell, BadPlan
 from flowsieve.index import grid_kernel as kernel
@@ -40,8 +40,8 @@ class Axis:
     """An attribute cut into 2^bits cells.
 
     >>> axis = Axis(Attribute("price", "int", 0, 99), 3)
-    >>> axis.place(49), axis.place(50), axis.span(Interval(25, 49))
-    (3, 4, Span(first=2, last=3, below=2, above=3))
+    >>> axis.place(49), axis.place(50), axis.place(99)
+    (3, 4, 7)
     """
 
     attribute: Attribute
@@ -166,28 +166,6 @@ class Axis:
                 last = _leading_bytes(end) - (0 if shared else 1) >> (8 * STRING_BYTES - self.bits)
         return Span(first, last, first, last)
 
-    def point_in(self, first: int, last: int, interval: Interval) -> int | float | None:
-        """The lowest number in the interval whose place is from `first` to `last`; the inverse of `place`."""
-        attribute = self.attribute
-        number: int | float
-        if attribute.kind == "float":
-            number = self._lowest_float(first)
-        else:
-            number = int(attribute.min) + -(-first * self._values >> self.bits)
-        number = max(number, interval.low)
-        return number if number <= interval.high and self.place(number) <= last else None
-
-    def _lowest_float(self, place: int) -> float:
-        """The lowest float of the attribute that lies in this cell or above it."""
-        lowest, highest = _rank(float(self.attribute.min)), _rank(float(self.attribute.max))
-        while lowest < highest:
-            middle = (lowest + highest) // 2
-            if self.place(_unrank(middle)) >= place:
-                highest = middle
-            else:
-                lowest = middle + 1
-        return _unrank(lowest)
-
 
 def _neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
     return math.nextafter(number, step * math.inf) if attribute.kind == "float" else number + step
@@ -203,14 +181,3 @@ def _string_bits(string: str, prefix: bool) -> int:
 
 def _leading_bytes(data: bytes) -> int:
     return int.from_bytes(data[:STRING_BYTES].ljust(STRING_BYTES, b"\0"), "big")
-
-
-def _rank(number: float) -> int:
-    """Where a float stands among all floats in order: neighbours differ by one."""
-    bits = int(np.float64(number).view(np.int64))
-    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
-
-
-def _unrank(rank: int) -> float:
-    number = float(np.int64(abs(rank)).view(np.float64))
-    return number if rank >= 0 else -number

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -43,6 +46,9 @@ class IndexPlan(Walk, Protocol):
 
     def count_cover(self, wanted: Filter) -> int:
         """How many dz the exact cover has."""
+
+    def touches(self, wanted: Filter, cells: DzSet) -> NDArray[np.bool_]:
+        """Which dz of a set name cells that the filter touches."""
 
     def to_json(self) -> dict[str, Any]: ...
 

@@ -179,10 +179,17 @@ class RegularPlan:
         """
         return int(cover_kernel.count(self._task(wanted, None), MOST_VISITS))
 
+    def touches(self, wanted: Filter, cells: DzSet) -> NDArray[np.bool_]:
+        """Which dz of a set name cells that the filter touches."""
+        mask: NDArray[np.bool_] = cover_kernel.touches(
+            self._task(wanted, None), cells.hi, cells.lo, cells.length
+        )
+        return mask
+
     def boxes(self, wanted: Filter) -> tuple[Spans, ...]:
         """What a filter wants, as boxes of cells on the plan's axes."""
         self._check_schema(wanted.schema)
-        return spans(self.axes, self._positions, wanted)
+        return spans(self.axes, wanted)
 
     def _task(self, wanted: Filter, sample: EventSample | None) -> cover_kernel.Task:
         boxes = np.array(self.boxes(wanted), np.uint64)  # boxes, axes, the four fields of a span
@@ -225,10 +232,6 @@ class RegularPlan:
     @cached_property
     def _needed(self) -> int:
         return sum(attribute.resolution for attribute in self.attributes)
-
-    @cached_property
-    def _positions(self) -> tuple[int, ...]:
-        return tuple(self.schema.positions[name] for name in self.dimensions)
 
     @cached_property
     def _compiled_levels(self) -> NDArray[np.int64]:

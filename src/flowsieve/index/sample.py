@@ -65,7 +65,9 @@ class EventSample:
             if above is None:
                 waste = (hits + self.prior * volume) / len(codes)
             else:
-                waste = above.waste * (hits + self.prior * (volume / above.volume)) / (above.hits + self.prior)
+                waste = (
+                    above.waste * (hits + self.prior * (volume / above.volume)) / (above.hits + self.prior)
+                )
             return Weight(waste, volume, hits)
 
         return weigh

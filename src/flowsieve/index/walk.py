@@ -71,11 +71,8 @@ def cell_of(walk: Walk, dz: Dz) -> Cell:
     return cell
 
 
-def spans(axes: Sequence[Axis], positions: Sequence[int], wanted: Filter) -> tuple[Spans, ...]:
-    """A filter's boxes on the axes, which stand for the attributes at these positions of its schema.
-
-    Boxes that differ in other attributes alone are one.
-    """
-    pairs = list(zip(axes, positions, strict=True))
+def spans(axes: Sequence[Axis], wanted: Filter) -> tuple[Spans, ...]:
+    """A filter's boxes on the axes; those that differ in other attributes alone are one."""
+    pairs = [(axis, wanted.schema.positions[axis.attribute.name]) for axis in axes]
     boxes = {tuple([axis.span(box[i]) for axis, i in pairs]): None for box in wanted.boxes}
     return tuple(boxes)

@@ -64,14 +64,11 @@ def read_encoding(top: Section) -> Encoding | None:
     index = top.section("index")
     index.only(INDEX_KEYS)
     header = index.choice("header", POOLS) or DEFAULT_HEADER
-    budget = index.whole("max_dz_per_filter")
+    budget = index.whole("max_dz_per_filter", MOST_LISTED, ", where 0 asks for the exact cover")
     if schema is None:
         return None
-    plan = (
-        _read_plan(index, schema, POOLS[header][0])
-        if "plan" in index
-        else _make_plan(index, schema, POOLS[header][0])
-    )
+    plan_of = _read_plan if "plan" in index else _make_plan
+    plan = plan_of(index, schema, POOLS[header][0])
     sample = _read_sample(index, schema)
     if plan is None:
         return None
@@ -93,7 +90,7 @@ def _read_schema(top: Section) -> Schema | None:
 
 
 def _make_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
-    bits = index.whole("bits", tag.room, f", for so many bits does an address have behind {tag.group}")
+    bits = index.whole("bits", tag.room, f", the room that an address has behind {tag.group}")
     dimensions = index.table.get("dimensions")
     if dimensions is not None and not _are_dimensions(index, dimensions, schema):
         return None

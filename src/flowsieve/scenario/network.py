@@ -14,6 +14,7 @@ from flowsieve.network.tree import MAX_TREES
 from flowsieve.scenario.source import is_file
 from flowsieve.scenario.toml import Section
 
+LARGEST_CAPACITY = 2**31 - 1  # beyond any switch; without a bound the key is left out
 NETWORK_KEYS = ("links", "topology", "hosts", "table_capacity", "tables", "trees")
 
 
@@ -39,7 +40,7 @@ def read_network(top: Section) -> Network | None:
         return None
     section = top.section("network")
     section.only(NETWORK_KEYS)
-    capacity = section.whole("table_capacity")
+    capacity = section.whole("table_capacity", LARGEST_CAPACITY)
     tables = section.choice("tables", [kind.value for kind in Tables])
     trees = section.whole("trees", MAX_TREES)
     if trees is not None and trees.bit_count() != 1:

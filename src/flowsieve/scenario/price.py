@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsieve.client.publisher import packets_of, screen
 from flowsieve.content.event import EventBatch
@@ -37,7 +39,7 @@ def traffic(scenario: Scenario, state: ControlState, seed: int = 0) -> EventBatc
     return draws.take(screen(draws, state.advertisements.values()).good)
 
 
-def _draw(attribute: Attribute, rng: np.random.Generator) -> np.ndarray:
+def _draw(attribute: Attribute, rng: np.random.Generator) -> NDArray[Any]:
     if attribute.kind == "string":
         return np.array([f"{word:016x}" for word in rng.integers(0, 2**63, DRAWS)], dtype=object)
     if attribute.kind == "float":
@@ -69,7 +71,7 @@ def unwanted_share(scenario: Scenario, state: ControlState, host: str, filter: F
     events = traffic(scenario, state)
     events = events.take(events.hosts != host)
     encoded = state.plan.encode_batch(events)
-    brought = np.unique(encoded.rows[dz.covers_batch(encoded.hi, encoded.lo)])
+    brought = np.unique(encoded.rows[dz.covers_many(encoded.hi, encoded.lo, encoded.length)])
     if not len(brought):
         return 0.0
     return float(1 - filter.matches_batch(events.take(brought)).mean())

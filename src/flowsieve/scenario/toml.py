@@ -127,24 +127,12 @@ class Section:
         self.wrong(key, f"{key} is {shown(value)}; right is {' or '.join(map(repr, names))}{hint}")
         return None
 
-    def whole(self, key: str, most: int | None = None, why: str = "") -> int | None:
-        """A whole number from 0 up, `most` at most."""
+    def whole(self, key: str, most: int, why: str = "") -> int | None:
+        """A whole number from 0 to `most`."""
         value = self.table.get(key)
-        if value is None:
-            return None
-        if (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and value >= 0
-            and (most is None or value <= most)
-        ):
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most):
             return value
-        right = (
-            "right is a whole number of at least 0"
-            if most is None
-            else f"right is a whole number from 0 to {most}"
-        )
-        self.wrong(key, f"{key} is {shown(value)}; {right}{why}")
+        self.wrong(key, f"{key} is {shown(value)}; right is a whole number from 0 to {most}{why}")
         return None
 
 

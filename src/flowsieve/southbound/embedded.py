@@ -24,7 +24,7 @@ from flowsieve.header.address import WIDTH, address_text
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.batch import Batch, JoinedTables
 from flowsieve.southbound.clock import VirtualClock
-from flowsieve.southbound.interface import Ticket
+from flowsieve.control.switches import Ticket
 from flowsieve.southbound.switch import Switch
 from flowsieve.southbound.worker import Worker
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.southbound.clock import VirtualClock
-from flowsieve.southbound.interface import Ticket
+from flowsieve.control.switches import Ticket
 from flowsieve.southbound.switch import Switch
 
 

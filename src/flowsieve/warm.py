@@ -1,0 +1,53 @@
+"""Compile the kernels once, so that the first command does not have to: `python -m flowsieve.warm`.
+
+Numba keeps what it compiled beside the sources. A tiny network with every kind of table goes through all that a command may do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsieve.client.publisher import packets_of
+from flowsieve.client.pubsub import PubSub
+from flowsieve.content.event import EventBatch
+from flowsieve.content.schema import Schema
+from flowsieve.control.state import Settings
+from flowsieve.flow.compiler import Tables
+from flowsieve.index.regular import RegularPlan
+from flowsieve.index.sample import EventSample
+from flowsieve.network.generators import line
+
+SCHEMA = Schema.parse(
+    {
+        "level": {"type": "int", "min": 0, "max": 99},
+        "ratio": {"type": "float", "min": 0.0, "max": 1.0},
+        "kind": {"type": "enum", "values": ["a", "b", "c"]},
+    }
+)
+
+
+def warm() -> None:
+    """Go once through every kernel."""
+    plan = RegularPlan.make(SCHEMA)
+    rng = np.random.default_rng(0)
+    values = [{"level": int(n), "ratio": float(r), "kind": "b"} for n, r in zip(range(0, 100, 7), rng.random(15), strict=True)]
+    events = EventBatch.from_events(SCHEMA, "h0", values)
+    sample = EventSample.of(plan, events)
+    settings = [Settings(tables=tables, budget=8) for tables in Tables]
+    settings += [Settings(budget=0), Settings(capacity=3, sample=sample), Settings(capacity=3)]
+    for setting in settings:
+        small = RegularPlan.make(SCHEMA, bits=6) if setting.budget == 0 else plan
+        pubsub = PubSub(SCHEMA, line(3), plan=small, settings=setting)
+        pubsub.advertise("h0", "level > 3")
+        for low in range(0, 90, 10):
+            pubsub.subscribe("h2", f"{low} <= level < {low + 5} and ratio <= 0.3")
+        with pubsub.subscribe("h1", "level < 50 or kind in ('a', 'b')"):
+            pubsub.publish("h0", values[3])
+            pubsub.explain("h0", values[3])
+        packets = packets_of(events, small, pubsub.tag)
+        pubsub.network.deliver(np.zeros(len(packets.rows), np.int64), packets.hi, packets.lo)
+        assert pubsub.verify().holds
+
+
+if __name__ == "__main__":
+    warm()
