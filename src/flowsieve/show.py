@@ -1,4 +1,4 @@
-"""What the commands show to people."""
+"""What the commands show to people; what comes from them is printed as it is, nothing in it is markup."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from rich.text import Text
 
 from flowsieve.scenario.play import Progress as Watcher
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+MOST = 8  # names of a list that are shown
+WRONG = {
+    "false_negatives": "wanted copies did not arrive",
+    "duplicates": "copies came twice",
+    "refused": "requests refused",
+}
+REMEDY = "To have them served: raise table_capacity in [network], or take fewer trees."
+
+out = Console(highlight=False, markup=False, emoji=False)
+err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 
 
 def error(problem: Exception) -> None:
@@ -26,7 +34,7 @@ def error(problem: Exception) -> None:
 def progress() -> Iterator[Watcher]:
     """A bar per kind of work, on standard error, where somebody is watching."""
     columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+    with Progress(*columns, console=err, transient=True, disable=not err.file.isatty()) as bars:
         tasks: dict[str, TaskID] = {}
 
         def watch(what: str, done: int, of: int) -> None:
@@ -37,37 +45,36 @@ def progress() -> Iterator[Watcher]:
         yield watch
 
 
-def facts(rows: Mapping[str, object]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    for name, value in rows.items():
-        table.add_row(name, value if isinstance(value, Text) else str(value))
-    return table
-
-
-def good(holds: bool, yes: str, no: str) -> Text:
-    return Text(yes, style="green") if holds else Text(no, style="bold red")
+def note(what: str, reasons: Sequence[str], of: int) -> None:
+    """Requests or events that were not taken, on standard error: the first of so many, with the reason."""
+    _list_reasons(err, what, reasons, of)
 
 
 def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
-    wrong = {key: report[key] for key in ("false_negatives", "duplicates", "refused") if report[key]}
-    verdict = good(not wrong, "all that was wanted arrived, once", ", ".join(f"{n} {key.replace('_', ' ')}" for key, n in wrong.items()))
-    out.print(f"[bold]{scenario}[/bold]")
-    rows: dict[str, object] = {
-        "requests": f"{report['requests']:,}, {report['refused']} refused; {report['flow_ops']:,} flow operations",
-        "tables": f"{report['flows']:,} flows, {report['flows_max']:,} in the fullest switch, {report['bits']} bits of dz",
-        "events": f"{report['events']:,}, {report['rejected']:,} rejected",
-        "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; {report['false_positives']:,} false positives ({report['fpr']:.1%})",
-        "on the links": f"{report['link_packets']:,} packets between switches",
-        "seconds": ", ".join(f"{phase} {spent:.2f}" for phase, spent in report["seconds"].items()),
-        "verdict": verdict,
-        "written": f"{folder}/report.json, deliveries.csv, matches.csv, packets.csv, flows.json",
-    }
-    out.print(facts(rows))
-    for what in ("refused", "rejected"):
-        for reason in report[f"first_{what}"]:
-            out.print(Text(f"  {what}: {reason}", style="yellow"))
+    wrong = [f"{report[key]:,} {name}" for key, name in WRONG.items() if report[key]]
+    verdict = good(not wrong, "all that was wanted arrived, once", ", ".join(wrong))
+    out.print(Text(str(scenario), "bold"))
+    out.print(
+        facts(
+            {
+                "requests": f"{report['requests']:,}, {report['refused']:,} refused; "
+                f"{report['flow_ops']:,} flow operations",
+                "tables": f"{report['flows']:,} flows, {report['flows_max']:,} in the fullest switch; "
+                f"dz of up to {report['bits']} bits",
+                "events": f"{report['events']:,}, {report['rejected']:,} rejected",
+                "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; "
+                f"{report['false_positives']:,} false positives ({report['fpr']:.1%})",
+                "on the links": f"{report['link_packets']:,} packets between switches",
+                "seconds": ", ".join(f"{phase} {spent:.2f}" for phase, spent in report["seconds"].items()),
+                "verdict": verdict,
+                "written": f"{folder}/report.json, deliveries.csv, matches.csv, packets.csv, flows.json",
+            }
+        )
+    )
+    _list_reasons(out, "refused", report["first_refused"], report["refused"])
+    if report["refused"]:
+        out.print(Text(f"  {REMEDY}"))
+    _list_reasons(out, "rejected", report["first_rejected"], report["rejected"])
     if report["coarsened"]:
         worst = max(report["coarsened"], key=report["coarsened"].get)
         out.print(
@@ -76,59 +83,103 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
         )
 
 
-def rejected(reasons: Sequence[str]) -> None:
-    """The first few events that were not taken, on standard error: they are no reason to fail."""
-    for reason in reasons:
-        err.print(Text(f"rejected: {reason}", style="yellow"))
-
-
 def encoded(written: Mapping[str, int], bits: int, folder: Path) -> None:
     what = " and ".join(f"{n:,} {kind}" for kind, n in written.items())
     out.print(f"{what} encoded in up to {bits} bits, into {folder}")
 
 
 def verdict(result: Mapping[str, Any], flows: int, switches: int) -> None:
-    holds = bool(result["holds"])
-    out.print(good(holds, f"proved: {flows:,} flows in {switches} switches deliver all that is wanted, once, and nothing loops", "does not hold"))
+    where = f"{flows:,} flows in {switches:,} switches"
+    proved = f"proved: {where} deliver all that is wanted, once, and nothing loops"
+    out.print(good(result["holds"], proved, f"does not hold: {where}"))
+    share = result["false_positive_share"]
     out.print(
         facts(
             {
-                "false negatives": f"{result['false_negatives']} pairs of publisher and subscriber",
-                "duplicates": f"{result['duplicates']} pairs",
-                "loops": f"{result['loops']} switches",
-                "unwanted": f"{result['false_positive_share']:.2%} of the copies delivered",
+                "false negatives": f"{result['false_negatives']:,} pairs of publisher and subscriber",
+                "duplicates": f"{result['duplicates']:,} pairs",
+                "loops": f"{result['loops']:,} switches",
+                "strays": f"{result['strays']:,} entries with a port that is not there, or twice",
+                "unwanted": "cannot be told: packets multiply on a loop"
+                if share is None
+                else f"{share:.2%} of the copies delivered",
             }
         )
     )
-    if result["witness"]:
-        out.print(Text(f"witness: {result['witness']}", style="yellow"))
+    witness = result["witness"]
+    if witness is not None:
+        event = "an address that no event has" if witness["event"] is None else _event(witness["event"])
+        sender = f"{witness['publisher']} publishes " if witness["publisher"] else ""
+        out.print(Text(f"{witness['kind']}: {sender}{event}\n  {witness['where']}", "yellow"))
 
 
 def explanation(found: Mapping[str, Any], host: str, values: Mapping[str, object]) -> None:
-    event = ", ".join(f"{name} = {value!r}" for name, value in values.items())
-    out.print(f"[bold]{host}[/bold] publishes {event}")
+    out.print(Text.assemble((host, "bold"), f" publishes {_event(values)}"))
+    if not found["published"]:
+        out.print(f"  it is not sent: no advertisement of {host} holds it")
     for hop in found["hops"]:
-        flow, where = hop["flow"], f"  [bold]{hop['switch']}[/bold], from {hop['came_from']}"
-        if flow is None:
-            out.print(f"{where}: no flow matches {hop['dst']}, dropped")
-            continue
-        out.print(f"{where}: {flow['dst']} (priority {flow['priority']}) -> {', '.join(hop['out']) or 'nowhere else'}")
+        out.print(Text.assemble("  ", (hop["switch"], "bold"), f", from {hop['came_from']}: {_fate(hop)}"))
         if hop["subscriptions"]:
-            out.print(f"      for {', '.join(hop['subscriptions'])}", style="dim")
-    delivered, matches = ", ".join(found["delivered"]), ", ".join(found["matches"])
-    out.print(f"delivered to {delivered or 'nobody'}; matches {matches or 'no subscription'}")
-    for miss in found["missed"]:
-        out.print(Text(f"  {miss['host']} misses it for {miss['subscription']}: {miss['why']}", style="yellow"))
+            out.print(Text(f"      for {_few(hop['subscriptions'])}", "dim"))
+    delivered = _few(found["delivered"]) or "nobody"
+    out.print(f"delivered to {delivered}; matches {_few(found['matches']) or 'no subscription'}")
+    for miss in found["missed"][:MOST]:
+        out.print(Text(f"  {miss['host']} misses it for {miss['subscription']}: {miss['why']}", "yellow"))
+    if len(found["missed"]) > MOST:
+        out.print(Text(f"  … and {len(found['missed']) - MOST:,} more", "yellow"))
 
 
 def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
-    out.print(f"[bold]{host}[/bold] would subscribe to {filter}")
-    entries = result["entries"]
-    rows: dict[str, object] = {
-        "fits": good(bool(result["fits"]), "yes", f"no: {result['reason']}"),
-        "dz": result["dz"],
-        "entries": ", ".join(f"{switch} {n:+d}" for switch, n in entries.items()) or "no table changes",
-        "in all": f"{sum(entries.values()):+d} entries, {sum(result['operations'].values())} flow operations",
-        "unwanted": f"{result['false_positive_share']:.1%} of what it would bring",
-    }
-    out.print(facts(rows))
+    out.print(Text.assemble((host, "bold"), f" would subscribe to {filter}"))
+    entries = sorted(result["entries"].items(), key=lambda entry: -abs(entry[1]))
+    out.print(
+        facts(
+            {
+                "fits": good(result["fits"], "yes", f"no: {result['reason']}"),
+                "dz": f"{result['dz']:,}",
+                "entries": _few([f"{switch} {n:+,d}" for switch, n in entries]) or "no table changes",
+                "in all": f"{sum(result['entries'].values()):+,d} entries, "
+                f"{sum(result['operations'].values()):,} flow operations",
+                "unwanted": f"{result['false_positive_share']:.1%} of what it would bring",
+            }
+        )
+    )
+    if not result["fits"]:
+        out.print(Text(f"  {REMEDY}"))
+
+
+def facts(rows: Mapping[str, str | Text]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def good(holds: bool, yes: str, no: str) -> Text:
+    return Text(yes, style="green") if holds else Text(no, style="bold red")
+
+
+def _event(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in values.items())
+
+
+def _fate(hop: Mapping[str, Any]) -> str:
+    flow = hop["flow"]
+    if flow is None:
+        return f"no flow matches {hop['dst']}, dropped"
+    onward = _few(hop["out"]) or ("nowhere else" if flow["out"] else "dropped")
+    return f"{flow['dst']} (priority {flow['priority']}) -> {onward}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
+
+
+def _list_reasons(console: Console, what: str, reasons: Sequence[str], of: int) -> None:
+    for reason in reasons:
+        console.print(Text(f"  {what}: {reason}", "yellow"))
+    if 0 < len(reasons) < of:
+        console.print(Text(f"  … and {of - len(reasons):,} more {what}", "yellow"))

@@ -93,7 +93,7 @@ def test_arrays_that_hold_no_dz_are_refused() -> None:
         DzSet.from_arrays([0, 0], [0], [1])
     with pytest.raises(BadInput, match="not 113 bits of 0"):
         DzSet.from_arrays([0], [0], [113])
-    with pytest.raises(BadInput, match="dz 1 of the arrays.*zeros behind"):
+    with pytest.raises(BadInput, match=r"dz 1 of the arrays.*zeros behind"):
         DzSet.from_arrays([0, 1], [0, 0], [1, 63])
 
 

@@ -140,6 +140,14 @@ def test_a_batch_meets_the_tables_after_a_change(line):
     assert line.deliver(["h1"], *keys(0xFF0E << 112)).host.tolist() == [1]
 
 
+def test_a_batch_has_room_for_deliveries_that_its_beginning_did_not_show(line):
+    silent, loud = keys(0, 5000), keys(0xFF0E << 112, 5000)
+    hi, lo = (np.concatenate(halves) for halves in zip(silent, loud, strict=True))
+    batch = line.deliver(np.zeros(10_000, int), hi, lo)
+    assert batch.rows.tolist() == [0] * 5001 + list(range(2, 10_001, 2))
+    assert batch.host.reshape(-1, 2).tolist() == [[1, 2]] * 5000
+
+
 def test_an_empty_batch_delivers_nothing(line):
     assert len(line.deliver([], *keys(0, 0)).event) == 0
 

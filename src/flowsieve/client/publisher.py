@@ -1,4 +1,4 @@
-"""The publisher's side: an event is checked before it is sent, and becomes one packet per dz that the plan gives it."""
+"""The publisher's side: an event is checked, then sent as one packet for each dz that the plan gives it."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ def screen(events: EventBatch, advertisements: Iterable[Interest]) -> Screened:
     reasons = []
     for row in np.flatnonzero(~good)[:SHOWN].tolist():
         host = events.hosts[row]
-        why = reason(row) if faulty[row] else (
-            f"outside the advertisements of {host}" if host in by_host else f"{host} has advertised nothing"
-        )
+        if faulty[row]:
+            why = reason(row)
+        elif host in by_host:
+            why = f"outside the advertisements of {host}"
+        else:
+            why = f"{host} has advertised nothing"
         reasons.append(f"{events.ids[row]}: {why}")
     return Screened(good, tuple(reasons))
 

@@ -1,7 +1,8 @@
-"""Publish and subscribe in one process: a controller over an embedded network, for a first look and for tests.
+"""Publish and subscribe in one process: a controller over an embedded network, for a first look and tests.
 
 >>> from flowsieve import PubSub, Schema, Topology
->>> schema = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}})
+>>> price = {"type": "int", "min": 0, "max": 1023}
+>>> schema = Schema.parse({"price": price, "side": {"type": "enum", "values": ["buy", "sell"]}})
 >>> network = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3"})
 >>> pubsub = PubSub(schema, network)
 >>> _ = pubsub.advertise("ann", "True")
@@ -55,13 +56,15 @@ class Subscription:
     def __enter__(self) -> Subscription:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What became of an event: the hosts that received a copy, and the subscriptions that it matched there."""
+    """What became of an event: the hosts that received a copy, and the subscriptions it matched there."""
 
     hosts: tuple[str, ...]
     matches: tuple[str, ...]
@@ -141,7 +144,9 @@ class PubSub:
             list(state.subscriptions.values()),
         )
 
-    def explain(self, host: str, event: Mapping[str, object] | None = None, /, **values: object) -> Explanation:
+    def explain(
+        self, host: str, event: Mapping[str, object] | None = None, /, **values: object
+    ) -> Explanation:
         """Show, hop by hop, why an event goes where it goes."""
         state = self.state
         return explain(

@@ -1,4 +1,4 @@
-"""The controller: carries what the state decides out on switches, and believes only what they acknowledged."""
+"""The controller: carries out on switches what the state decides, and believes what they acknowledged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches import Switches, Ticket
-from flowsieve.flow.diff import Change, Ports, apply_changes, flow_op
+from flowsieve.flow.diff import Change, Ports, apply_changes, changes_between, flow_op
 from flowsieve.flow.order import ordered
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
@@ -22,22 +22,29 @@ class Controller:
         self.tag = tag
         self.operations = 0
         self._believed: dict[str, dict[Dz, Ports]] = {name: {} for name in state.topology.switches}
+        self._behind: set[str] = set()  # switches that did not do all they were told
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
         """Serve a slice of requests; on return every switch has acknowledged what follows from it.
 
-        Advertisements that end shrink late: what their publishers sent before has to arrive first.
+        Advertisements that end shrink late: what their publishers sent before has to arrive first. If a
+        switch fails, its error is raised once all have answered; the next slice makes up for what is undone.
         """
         outcome = self.state.step(requests)
         if any(not request.op.adding for request in requests):
             self.switches.settle()
-        under_way = [self._carry_out(switch, changes) for switch, changes in outcome.changes.items()]
+        changes = dict(outcome.changes)
+        for switch in self._behind:
+            changes[switch] = changes_between(self._believed[switch], self.state.table(switch))
+        under_way = [self._carry_out(switch, wanted) for switch, wanted in changes.items()]
         self.switches.settle()
         for ticket, steps in under_way:
             self.operations += ticket.done
             apply_changes(self._believed[ticket.switch], steps[: ticket.done])
-            if ticket.error is not None:
-                raise ticket.error
+        failed = {ticket.switch: ticket.error for ticket, _ in under_way if ticket.error is not None}
+        self._behind = set(failed)
+        for error in failed.values():
+            raise error
         return outcome
 
     def believed(self, switch: str) -> dict[Dz, Ports]:

@@ -36,4 +36,4 @@ class Request:
     filter: Filter | None = None
 
     def __post_init__(self) -> None:
-        assert (self.filter is not None) == self.op.adding, "a request that adds has a filter, one that ends has none"
+        assert (self.filter is not None) == self.op.adding, "a filter is for a request that adds something"

@@ -1,20 +1,20 @@
-"""The control plane's state: who wants and publishes what, and the tables that follow. A step decides; it touches no switch."""
+"""The control plane's state: who wants and publishes what, and the tables that follow. It only decides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from flowsieve.errors import BadInput, Refused, nearest
 from flowsieve.control.request import Op, Request
+from flowsieve.errors import BadInput, Refused, nearest
 from flowsieve.flow.capacity import FittedTables
 from flowsieve.flow.compiler import Compiler, Side, Tables
-from flowsieve.flow.diff import Change, Ports, changes_between
+from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.weights import BY_VOLUME, Weights
-from flowsieve.index.sample import EventSample
+from flowsieve.flow.weights import Weights
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
+from flowsieve.index.sample import EventSample
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree, hosts_behind
 
@@ -25,8 +25,8 @@ DEFAULT_BUDGET = 32
 class Settings:
     """What an operator may choose; the defaults suit a network without tight tables.
 
-    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall, so that budgets and
-    tables are spent there.
+    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
+    so that budgets and tables are spent there.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -63,26 +63,28 @@ class ControlState:
         self.settings = settings or Settings()
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        sample = self.settings.sample
-        weights = Weights.of_sample(sample.hi, sample.lo) if sample is not None else BY_VOLUME
         self._weighed = 0
         compiler = Compiler(topology, self.trees, self.settings.tables)
-        self._tables = FittedTables(compiler, self.settings.capacity, weights)
+        self._tables = FittedTables(compiler, self.settings.capacity)
 
     def step(self, requests: Sequence[Request]) -> Outcome:
-        """Take a slice of requests. Bad ones raise before anything is changed; what does not fit is refused one by one."""
+        """Take a slice of requests; what does not fit is refused one by one.
+
+        A bad request raises before anything is changed.
+        """
         self._check(requests)
-        taken = [self._take(request) for request in requests]
+        new = [self._interest(request) for request in requests]
+        taken = [self._take(request, interest) for request, interest in zip(requests, new, strict=True)]
         self._weigh()
         try:
             return Outcome(self._tables.update())
         except Refused as reason:
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
+            back = self._tables.update()
             if len(requests) == 1:
-                self._tables.update()
-                return Outcome({}, ((requests[0], reason),))
-        return self._one_by_one(requests)
+                return Outcome(back, ((requests[0], reason),))
+        return self._one_by_one(requests, back)
 
     def table(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold."""
@@ -94,12 +96,17 @@ class ControlState:
 
     def behind(self, switch: str, port: int) -> frozenset[str]:
         """The hosts that a switch can reach through a port on some tree."""
-        return frozenset().union(*(hosts_behind(self.topology, tree, switch, port) for tree in self.trees.trees))
+        found = (hosts_behind(self.topology, tree, switch, port) for tree in self.trees.trees)
+        return frozenset().union(*found)
+
+    def interests(self, side: Side) -> dict[str, Interest]:
+        """All of one side, by id."""
+        return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements
 
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.host == host]
 
-    def _one_by_one(self, requests: Sequence[Request]) -> Outcome:
+    def _one_by_one(self, requests: Sequence[Request], back: Mapping[str, list[Change]]) -> Outcome:
         before = {switch: self.table(switch) for switch in self.topology.switches}
         refused: list[tuple[Request, Refused]] = []
         gone: set[tuple[Side, str]] = set()
@@ -113,48 +120,53 @@ class ControlState:
             if outcome.refused:
                 gone.add(key)
         changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
-        return Outcome({switch: found for switch, found in changes.items() if found}, tuple(refused))
+        return Outcome(joined(back, changes), tuple(refused))
 
     def _weigh(self) -> None:
-        """Where tables are bounded and no sample tells where events fall, guess it from the subscriptions, now and then."""
+        """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
         there = len(self.subscriptions)
-        if self.settings.capacity is None or self.settings.sample is not None:
-            return
-        if abs(there - self._weighed) * 10 > self._weighed:
+        if self.settings.capacity is not None and abs(there - self._weighed) * 10 > self._weighed:
             self._weighed = there
-            self._tables.weights = Weights.of_interests([interest.dz for interest in self.subscriptions.values()])
-
-    def _book(self, side: Side) -> dict[str, Interest]:
-        return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements
+            interests = [interest.dz for interest in self.subscriptions.values()]
+            self._tables.weights = Weights.of(interests, self.settings.sample)
 
     def _check(self, requests: Sequence[Request]) -> None:
         """Raise at the first request that no state could take."""
-        owners = {side: {name: interest.host for name, interest in self._book(side).items()} for side in Side}
+        owners: dict[tuple[Side, str], str | None] = {}  # as the requests before change them
         for request in requests:
-            known = owners[request.op.side]
+            key = (request.op.side, request.id)
+            there = self.interests(request.op.side).get(request.id)
+            owner = owners.get(key, there and there.host)
             if request.host not in self.topology.hosts:
-                raise BadInput(f"there is no host {request.host!r}{nearest(request.host, self.topology.hosts)}")
+                hint = nearest(request.host, self.topology.hosts)
+                raise BadInput(f"there is no host {request.host!r}{hint}")
             if not self.topology.reachable(request.host):
                 raise BadInput(f"host {request.host!r} is in a part of the network that is cut off")
             if request.op.adding:
-                if request.id in known:
+                if owner is not None:
                     raise BadInput(f"the id {request.id!r} of this {request.op.value} is in use already")
-                known[request.id] = request.host
-            elif known.pop(request.id, None) != request.host:
+            elif owner != request.host:
                 raise BadInput(f"host {request.host!r} has no {_ended(request.op)} {request.id!r} to end")
+            owners[key] = request.host if request.op.adding else None
 
-    def _take(self, request: Request) -> Interest:
-        book = self._book(request.op.side)
+    def _interest(self, request: Request) -> Interest | None:
+        """What a request that adds something adds."""
         if request.filter is None:
+            return None
+        dz = self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
+        return Interest(request.id, request.host, request.filter, dz)
+
+    def _take(self, request: Request, new: Interest | None) -> Interest:
+        book = self.interests(request.op.side)
+        if new is None:
             interest = book.pop(request.id)
         else:
-            dz = self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
-            interest = book[request.id] = Interest(request.id, request.host, request.filter, dz)
+            interest = book[request.id] = new
         self._count(request, interest, adding=request.op.adding)
         return interest
 
     def _undo(self, request: Request, interest: Interest) -> None:
-        book = self._book(request.op.side)
+        book = self.interests(request.op.side)
         if request.op.adding:
             del book[request.id]
         else:

@@ -1,4 +1,4 @@
-"""What a controller asks of the switches below it, whatever they are made of; southbound/ has the kinds there are."""
+"""What a controller asks of the switches below it; southbound/ has the kinds there are."""
 
 from __future__ import annotations
 

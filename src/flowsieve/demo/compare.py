@@ -1,7 +1,7 @@
 """What else could carry the same events: broadcast on the same trees, and a central broker.
 
-Both are counted in their favour: broadcast skips branches without hosts, and the broker stands where it causes the
-fewest packets, filters exactly, and sends nothing to itself.
+Both are counted in their favour: broadcast skips branches without hosts, and the broker stands where it makes
+for the fewest packets, filters exactly, and sends nothing to itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Way = tuple[str, str]  # from one end of a link to the other; hosts' own links t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traffic:
-    """Events on a network: of each the host that published it, the tree that serves it, and its bytes on the wire.
+    """Events on a network: of each its publisher, the tree that serves it, and its bytes on the wire.
 
     Hosts are counted from 0 in the topology's order. `wanted[h, e]` says whether host h wants event e.
     """
@@ -34,17 +34,16 @@ class Traffic:
     size: NDArray[np.int64]
     wanted: NDArray[np.bool_]
 
-    def flows(self) -> Counter[tuple[str, int, str]]:
-        """How many wanted events went from a host, on a tree, to a host."""
+    def pairs(self) -> Counter[tuple[str, int, str]]:
+        """How many events go from a host, on a tree, to a host that wants them."""
         hosts = tuple(self.topology.hosts)
         at, event = np.nonzero(self.wanted)
-        keys, counts = np.unique(
-            np.stack([self.source[event], self.tree[event], at]), axis=1, return_counts=True
-        )
+        keys = np.stack([self.source[event], self.tree[event], at])
+        found, counts = np.unique(keys, axis=1, return_counts=True)
         return Counter(
             {
                 (hosts[source], tree, hosts[to]): count
-                for (source, tree, to), count in zip(keys.T.tolist(), counts.tolist(), strict=True)
+                for (source, tree, to), count in zip(found.T.tolist(), counts.tolist(), strict=True)
             }
         )
 
@@ -80,18 +79,21 @@ class Carried:
 def filtered(
     traffic: Traffic,
     between_switches: Mapping[Way, int],
-    copies: NDArray[np.integer],
-    events: NDArray[np.integer],
+    host: NDArray[np.integer],
+    event: NDArray[np.integer],
 ) -> Carried:
-    """What switches carried that filter: their own counts, and the host and event of every copy that arrived."""
+    """What filtering switches carried: by their own counts, and by host and event of each copy received."""
     topology = traffic.topology
-    hosts = tuple(topology.hosts)
-    packets = Counter({way: n for way, n in between_switches.items() if n})
-    for number, n in zip(*_counted(traffic.source), strict=True):
-        packets[hosts[number], topology.hosts[hosts[number]]] += n
-    for number, n in zip(*_counted(copies), strict=True):
-        packets[topology.hosts[hosts[number]], hosts[number]] += n
-    return Carried(topology, packets, int(traffic.size[events].sum()), _tree_hops(traffic))
+    packets = Counter(between_switches)
+    homes = tuple(topology.hosts.items())
+    sent, received = (
+        np.bincount(traffic.source, minlength=len(homes)),
+        np.bincount(host, minlength=len(homes)),
+    )
+    for (name, switch), out, into in zip(homes, sent.tolist(), received.tolist(), strict=True):
+        packets[name, switch] += out
+        packets[switch, name] += into
+    return Carried(topology, packets, int(traffic.size[event].sum()), _tree_hops(traffic))
 
 
 def broadcast(traffic: Traffic) -> Carried:
@@ -99,50 +101,54 @@ def broadcast(traffic: Traffic) -> Carried:
     topology = traffic.topology
     hosts = tuple(topology.hosts)
     packets: Counter[Way] = Counter()
-    keys, counts = np.unique(np.stack([traffic.source, traffic.tree]), axis=1, return_counts=True)
-    for (source, tree), n in zip(keys.T.tolist(), counts.tolist(), strict=True):
-        reached = {
-            way for host in hosts if host != hosts[source] for way in _path(topology, traffic.trees[tree], hosts[source], host)
-        }
+    sent = Counter(zip(traffic.source.tolist(), traffic.tree.tolist(), strict=True))
+    for (number, tree), n in sent.items():
+        source, others = hosts[number], hosts[:number] + hosts[number + 1 :]
+        reached = {way for host in others for way in _path(topology, traffic.trees[tree], source, host)}
         packets.update(dict.fromkeys(reached, n))
     return Carried(topology, packets, int(traffic.size.sum()) * (len(hosts) - 1), _tree_hops(traffic))
 
 
 def brokered(traffic: Traffic, broker: str) -> Carried:
-    """Every event to a broker by the shortest path, and from there one copy to each other host that wants it."""
+    """Every event to a broker by the shortest path, and from there a copy to each host that wants it."""
     topology = traffic.topology
-    hosts = tuple(topology.hosts)
     tree = SpanningTree.of(topology, topology.hosts[broker])
+    sent, wanted = _counts(traffic)
     packets: Counter[Way] = Counter()
-    away = {host: len(tree.path(topology.hosts[host], tree.root)) - 1 for host in hosts}
-    wanted_by = traffic.wanted.sum(axis=1).tolist()
-    for number, n in zip(*_counted(traffic.source), strict=True):
-        if hosts[number] != broker:
-            packets.update(dict.fromkeys(_path(topology, tree, hosts[number], broker), n))
-    for host, n in zip(hosts, wanted_by, strict=True):
-        if host != broker and n:
-            packets.update(dict.fromkeys(_path(topology, tree, broker, host), n))
-    number = hosts.index(broker)
-    size = int(traffic.size[traffic.source != number].sum())
-    size += int((traffic.wanted @ traffic.size).sum() - traffic.size[traffic.wanted[number]].sum())
-    flows = traffic.flows()
-    hops = sum(n * (away[source] + away[to]) for (source, _, to), n in flows.items()) / max(1, flows.total())
+    for host, out, into in zip(topology.hosts, sent, wanted, strict=True):
+        if host != broker:
+            packets.update(dict.fromkeys(_path(topology, tree, host, broker), out))
+            packets.update(dict.fromkeys(_path(topology, tree, broker, host), into))
+    number = list(topology.hosts).index(broker)
+    others = np.arange(len(topology.hosts)) != number
+    size = int(traffic.size[traffic.source != number].sum() + (traffic.wanted[others] @ traffic.size).sum())
+    away = {host: tree.depth(switch) for host, switch in topology.hosts.items()}
+    pairs = traffic.pairs()
+    hops = sum(n * (away[source] + away[to]) for (source, _, to), n in pairs.items()) / max(1, pairs.total())
     return Carried(topology, packets, size, hops)
 
 
 def best_broker(traffic: Traffic) -> str:
-    """The host that causes the fewest packets between switches as a broker, then into hosts; the first of equals."""
+    """The host that makes for the fewest packets between switches, then into hosts; the first of equals."""
+    topology = traffic.topology
+    copies = [out + into for out, into in zip(*_counts(traffic), strict=True)]
 
-    def cost(host: str) -> tuple[int, int]:
-        carried = brokered(traffic, host)
-        return carried.between_switches, carried.into_hosts
+    def cost(broker: str) -> tuple[int, int]:
+        tree = SpanningTree.of(topology, topology.hosts[broker])
+        others = [
+            (n, tree.depth(at))
+            for (host, at), n in zip(topology.hosts.items(), copies, strict=True)
+            if host != broker
+        ]
+        return sum(n * away for n, away in others), sum(n for n, _ in others)
 
-    return min(traffic.topology.hosts, key=cost)
+    return min(topology.hosts, key=cost)
 
 
-def _counted(numbers: NDArray[np.integer]) -> tuple[list[int], list[int]]:
-    found, counts = np.unique(numbers, return_counts=True)
-    return found.tolist(), counts.tolist()
+def _counts(traffic: Traffic) -> tuple[list[int], list[int]]:
+    """How many events each host publishes, and how many it wants."""
+    hosts = len(traffic.topology.hosts)
+    return np.bincount(traffic.source, minlength=hosts).tolist(), traffic.wanted.sum(axis=1).tolist()
 
 
 def _path(topology: Topology, tree: SpanningTree, source: str, to: str) -> list[Way]:
@@ -151,10 +157,9 @@ def _path(topology: Topology, tree: SpanningTree, source: str, to: str) -> list[
 
 
 def _tree_hops(traffic: Traffic) -> float:
-    hosts = traffic.topology.hosts
-    flows = traffic.flows()
+    homes, pairs = traffic.topology.hosts, traffic.pairs()
     links = sum(
-        n * (len(traffic.trees[tree].path(hosts[source], hosts[to])) - 1)
-        for (source, tree, to), n in flows.items()
+        n * (len(traffic.trees[tree].path(homes[source], homes[to])) - 1)
+        for (source, tree, to), n in pairs.items()
     )
-    return links / max(1, flows.total())
+    return links / max(1, pairs.total())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +27,10 @@ HEADER_BYTES = 14 + 40 + 8  # Ethernet, IPv6, UDP; the event follows as JSON
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivered:
-    """What became of the readings: whom each reached, who wanted it, what applications made of it, and the links' load.
+    """What became of the readings: whom each reached, who wanted it, and what the links carried.
 
-    `got[h, e]` says whether host h received a copy of event e. `matched` counts by subscription the events that it
-    let through at its host, and `matching` those that it should have.
+    `got[h, e]` says whether host h received a copy of event e. `matched` counts, by subscription, the events
+    that it let through to its application, and `matching` those that it should have.
     """
 
     traffic: Traffic
@@ -97,6 +98,7 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
     packets = packets_of(events, state.plan, pubsub.tag)
     number = {host: i for i, host in enumerate(topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
+    before = Counter(network.link_packets)
     batch = network.deliver(source[packets.rows], packets.hi, packets.lo, pubsub.tag.group.family)
     arrived = packets.rows[batch.event]
     got = np.zeros((len(number), len(events)), np.bool_)
@@ -120,7 +122,7 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
     )
     return Delivered(
         traffic=traffic,
-        carried=filtered(traffic, network.link_packets, batch.host, arrived),
+        carried=filtered(traffic, Counter(network.link_packets) - before, batch.host, arrived),
         rejected=screened.rejected,
         reasons=screened.reasons,
         copies=len(arrived),

@@ -19,8 +19,8 @@ LAYER_HEIGHT = 128.0
 HOST_DROP = 84.0  # from a switch down to its hosts
 SWITCH_GAP, BLOCK_GAP = 0.7, 1.4  # extra room between the hosts of two switches and of two blocks, in hosts
 ROUNDS = 120  # of making drawn distances alike to those in the network
-HIGHEST = 0.7  # of the width, where there are no layers
-HOST_REACH = 34.0  # from a switch to its hosts, where these stand around it
+HIGHEST = 0.55  # of the width, where there are no layers
+HOST_REACH = 46.0  # from a switch to its hosts, where these stand around it
 
 Point = tuple[float, float]
 
@@ -52,7 +52,7 @@ def layers_of(topology: Topology) -> tuple[tuple[str, ...], ...]:
     It has layers if every link joins two neighbouring ones.
     """
     depth = _hops(topology, dict.fromkeys(topology.hosts.values()))
-    if len(depth) < len(topology.switches) or len(topology.switches) == 1:
+    if len(depth) < len(topology.switches) or not any(depth.values()):
         return ()
     if any(depth[link.a] == depth[link.b] for link in topology.links):
         return ()
@@ -76,27 +76,10 @@ def _hops(topology: Topology, starts: Iterable[str]) -> dict[str, int]:
 
 
 def _layered(topology: Topology, layers: Sequence[Sequence[str]], width: float) -> Layout:
+    """Hosts in a row at the bottom, and the layers above them."""
     blocks = _blocks(topology, layers)
-    columns: dict[str, float] = {}  # of hosts, and of the switches over them
-    extent: list[tuple[float, float]] = []  # of blocks
-    column = 0.0
-    for block in blocks:
-        start = column
-        for switch in (each for each in layers[0] if each in block):
-            hosts = topology.hosts_at(switch)
-            columns |= {host: column + i for i, host in enumerate(hosts)}
-            columns[switch] = column + (len(hosts) - 1) / 2
-            column += len(hosts) + SWITCH_GAP
-        extent.append((start, column - SWITCH_GAP - 1))
-        column += BLOCK_GAP - SWITCH_GAP
-    last = column - BLOCK_GAP - 1
-    for row in layers[1:]:
-        groups = [([s for s in row if s in block], *ends) for block, ends in zip(blocks, extent, strict=True)]
-        for group, low, high in ([(list(row), 0.0, last)] if row is layers[-1] else groups):
-            group.sort(key=lambda switch: _mean(columns[s] for s in topology.linked(switch) if s in columns))
-            for i, switch in enumerate(group):
-                columns[switch] = low - 0.5 + (i + 0.5) / len(group) * (high - low + 1)
-    step = (width - NAME_MARGIN - MARGIN) / (last + 1)
+    columns = _columns(topology, layers, blocks)
+    step = (width - NAME_MARGIN - MARGIN) / (max(columns[host] for host in topology.hosts) + 1)
     floor = MARGIN + (len(layers) - 1) * LAYER_HEIGHT
     height = {switch: floor - depth * LAYER_HEIGHT for depth, row in enumerate(layers) for switch in row}
     names = LAYER_NAMES.get(len(layers), ("",) * len(layers))
@@ -110,6 +93,38 @@ def _layered(topology: Topology, layers: Sequence[Sequence[str]], width: float) 
         layers=tuple((name, height[row[0]]) for name, row in zip(names, layers, strict=True)),
         blocks=tuple(tuple(block) for block in blocks),
     )
+
+
+def _columns(
+    topology: Topology, layers: Sequence[Sequence[str]], blocks: Sequence[Collection[str]]
+) -> dict[str, float]:
+    """How far to the right all stand, in hosts: edge switches over theirs, others spread over their block."""
+    columns: dict[str, float] = {}
+    extents: list[tuple[float, float]] = []
+    free = 0.0
+    for block in blocks:
+        first = free
+        for switch in (each for each in layers[0] if each in block):
+            hosts = topology.hosts_at(switch)
+            columns |= {host: free + i for i, host in enumerate(hosts)}
+            columns[switch] = free + (len(hosts) - 1) / 2
+            free += len(hosts) + SWITCH_GAP
+        extents.append((first, free - SWITCH_GAP))
+        free += BLOCK_GAP - SWITCH_GAP
+    for row in layers[1:-1]:
+        for block, (start, end) in zip(blocks, extents, strict=True):
+            columns |= _spaced(topology, [switch for switch in row if switch in block], columns, start, end)
+    return columns | _spaced(topology, layers[-1], columns, 0.0, extents[-1][1])
+
+
+def _spaced(
+    topology: Topology, row: Sequence[str], columns: Mapping[str, float], start: float, end: float
+) -> dict[str, float]:
+    """Evenly between two ends, in the order of what is below."""
+    ordered = sorted(row, key=lambda each: _mean(columns[s] for s in topology.linked(each) if s in columns))
+    return {
+        switch: start - 0.5 + (i + 0.5) / len(ordered) * (end - start) for i, switch in enumerate(ordered)
+    }
 
 
 def _blocks(topology: Topology, layers: Sequence[Sequence[str]]) -> list[Collection[str]]:
@@ -142,7 +157,9 @@ def _scattered(topology: Topology, width: float) -> Layout:
     height = float(high[1] - low[1]) * scale + room
     middle = (width / 2, height / 2)
     placed = (places - (low + high) / 2) * scale + middle
-    at: dict[str, Point] = {s: (float(x), float(y)) for s, (x, y) in zip(topology.switches, placed, strict=True)}
+    at: dict[str, Point] = {
+        s: (float(x), float(y)) for s, (x, y) in zip(topology.switches, placed, strict=True)
+    }
     for switch in topology.switches:
         around = [at[near] for near in topology.linked(switch)] or [middle]
         at |= _fan(topology.hosts_at(switch), at[switch], around)

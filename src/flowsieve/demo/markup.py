@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-EMPTY = frozenset({"br", "input", "meta", "circle", "line", "path", "polygon", "rect"})  # elements with nothing inside
+EMPTY = frozenset(
+    {"br", "input", "meta", "circle", "line", "path", "polygon", "rect"}
+)  # elements with nothing inside
 
 
 class Markup(str):
@@ -14,7 +16,7 @@ class Markup(str):
 
 
 def element(tag: str, /, *inside: str, **attributes: object) -> Markup:
-    """An element; attributes that are None are left out, and `class_` and `data_tip` mean `class` and `data-tip`.
+    """An element; `aria_label` means `aria-label`, `class_` means `class`, and what is None is left out.
 
     >>> element("p", "a < b", class_="small")
     '<p class="small">a &lt; b</p>'

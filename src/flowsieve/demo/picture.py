@@ -105,7 +105,8 @@ def legend(scale: Scale, width: float = 360.0) -> Markup:
         element(
             "polygon",
             points=" ".join(
-                f"{x:.1f},{middle + y:.1f}" for x, y in ((left, -thin), (right, -thick), (right, thick), (left, thin))
+                f"{x:.1f},{middle + y:.1f}"
+                for x, y in ((left, -thin), (right, -thick), (right, thick), (left, thin))
             ),
             class_=f"load{step}",
         )
@@ -151,7 +152,10 @@ def _blocks(layout: Layout) -> Iterator[Markup]:
 
 
 def _layer_names(topology: Topology, layout: Layout) -> Iterator[Markup]:
-    rows = [*layout.layers, *(("hosts", layout.at[host][1]) for host in list(topology.hosts)[:1] if layout.layers)]
+    """What the rows are, if there are rows."""
+    rows = list(layout.layers)
+    if rows:
+        rows.append(("hosts", layout.at[next(iter(topology.hosts))][1]))
     for name, y in rows:
         yield element("text", name, x=0.0, y=y + 4, class_="layer")
 
@@ -198,7 +202,9 @@ def _highlights(layout: Layout, way: Collection[Way]) -> Iterator[Markup]:
         (x, y), (x2, y2) = layout.at[a], layout.at[b]
         line = {"x1": x, "y1": y, "x2": x2, "y2": y2}
         tip = element("title", f"{a} → {b}")
-        yield element("g", tip, element("line", **line, class_="trace"), element("line", **line, class_="pulse"))
+        yield element(
+            "g", tip, element("line", **line, class_="trace"), element("line", **line, class_="pulse")
+        )
 
 
 def _switches(
@@ -245,7 +251,9 @@ def _hosts(
         if loads:
             tip += f": {loads.get((switch, host), 0):,} packets in, {loads.get((host, switch), 0):,} out"
         below = y >= layout.at[switch][1]
-        label = element("text", host, x=x, y=y + (HOST_RADIUS + 13 if below else -HOST_RADIUS - 5), class_="name")
+        label = element(
+            "text", host, x=x, y=y + (HOST_RADIUS + 13 if below else -HOST_RADIUS - 5), class_="name"
+        )
         yield element("g", element("title", tip), host_sign(x, y, role), label, class_=kind)
 
 
@@ -254,3 +262,15 @@ def host_sign(x: float, y: float, role: str, radius: float = HOST_RADIUS) -> Mar
     if role in SQUARE_ROLES:
         return element("rect", x=x - radius, y=y - radius, width=2 * radius, height=2 * radius, rx=2.5)
     return element("circle", cx=x, cy=y, r=radius)
+
+
+def host_key(role: str, means: str) -> Markup:
+    """A host's sign for a legend, and what it means."""
+    sign = element(
+        "svg",
+        element("g", host_sign(8.0, 8.0, role, radius=6.0), class_=f"host {role}".strip()),
+        width=16,
+        height=16,
+        aria_hidden="true",
+    )
+    return element("span", sign, element("span", means), class_="key")

@@ -28,7 +28,7 @@ BROKEN_READING = 999.9
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """What a kind of sensor reads: mean and spread of temperature (°C) and humidity (%), and what alarms it."""
+    """A kind of sensor: mean and spread of the temperature (°C) and humidity (%) it reads, and its alarm."""
 
     temperature: tuple[float, float]
     humidity: tuple[float, float]
@@ -55,7 +55,7 @@ SENSORS: Mapping[str, Sensor] = MappingProxyType(
     }
 )
 
-# What hangs in each room. One gateway a room speaks for all of it, host h0 for the first.
+# What hangs in each room. A gateway speaks for all of it: h0 for the first, each at its own edge switch.
 ROOMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "lobby": ("air", "window", "pipe"),
@@ -81,7 +81,7 @@ SCHEMA = Schema.parse(
 # The event that is followed hop by hop: in the kitchen a fridge stands open.
 FOLLOWED_ROOM = "kitchen"
 FOLLOWED: Mapping[str, object] = MappingProxyType(
-    {"kind": "fridge", "temperature": 7.6, "humidity": 77, "alarm": False}
+    {"kind": "fridge", "temperature": 7.3, "humidity": 76, "alarm": False}
 )
 
 
@@ -97,7 +97,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Story:
-    """A network, who publishes and who wants what, what was published the day before, and what is published now."""
+    """A network, who publishes and wants what, and what was published yesterday and is published now."""
 
     topology: Topology
     schema: Schema
@@ -135,7 +135,9 @@ def advertise_rooms() -> tuple[Statement, ...]:
     for room, kinds in ROOMS.items():
         low, high = min(SENSORS[kind].hot(-6) for kind in kinds), max(SENSORS[kind].hot(6) for kind in kinds)
         filter = f"kind in {kinds} and {low} <= temperature <= {high}"
-        found.append(Statement(f"gw-{room.replace(' ', '-')}", gateway(room), filter, f"gateway of the {room}"))
+        found.append(
+            Statement(f"gw-{room.replace(' ', '-')}", gateway(room), filter, f"gateway of the {room}")
+        )
     return tuple(found)
 
 
@@ -214,7 +216,7 @@ def draw_readings(dice: np.random.Generator, number: int, broken_share: float) -
     alarm = (temperature > [sensor.too_hot for sensor in sensors]) | (humidity >= 97)
     broken = dice.random(number) < broken_share
     columns = {
-        "id": [f"reading-{i}" for i in range(number)],
+        "id": [f"r{i}" for i in range(number)],
         "host": hosts,
         "kind": kinds,
         "temperature": np.where(broken, BROKEN_READING, temperature),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 from flowsieve.client.pubsub import PubSub
 from flowsieve.demo.compare import Carried, best_broker, broadcast, brokered
 from flowsieve.demo.delivery import Delivered, install, send
 from flowsieve.demo.story import Statement, Story
-from flowsieve.flow.explain import Explanation
+from flowsieve.flow.explain import Explanation, explain
 from flowsieve.flow.verify import Verdict
+from flowsieve.network.tree import hosts_behind
 
 SIEVE, BROADCAST, BROKER = "flowsieve", "broadcast", "central broker"
 
@@ -58,7 +59,20 @@ class Telling:
 
     @cached_property
     def followed(self) -> Explanation:
-        return self.pubsub.explain(self.story.followed_host, self.story.followed)
+        """The way of one event, asked on the one of the trees that serves it."""
+        story, state = self.story, self.pubsub.state
+        tree = state.trees.tree_of(state.plan.encode(story.followed)[0])
+        return explain(
+            story.topology,
+            state.plan,
+            self.pubsub.tag,
+            self.pubsub.tables(),
+            list(state.advertisements.values()),
+            list(state.subscriptions.values()),
+            story.followed_host,
+            story.followed,
+            partial(hosts_behind, story.topology, tree),
+        )
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -72,8 +86,13 @@ class Telling:
         return {each.id: each for each in self.story.subscriptions}
 
     @property
+    def speaker(self) -> str:
+        """Who publishes the event that is followed."""
+        return next(each.who for each in self.story.advertisements if each.host == self.story.followed_host)
+
+    @property
     def holds(self) -> bool:
-        """Whether nothing wanted was lost or doubled, applications saw exact results, and the tables are proved."""
+        """Whether nothing was lost or doubled, applications saw exact results, and the tables are proved."""
         return self.delivered.holds and not self.followed.missed and self.verdict.holds
 
     @contextmanager

@@ -43,6 +43,11 @@ class Ranges:
             end=kernel.ends_of(*begin, length + tag.group.length),
         )
 
+    @property
+    def cuts(self) -> tuple[Keys, Keys]:
+        """The keys at which one of them begins or ends."""
+        return self.begin, self.end
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms:

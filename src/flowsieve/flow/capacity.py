@@ -17,9 +17,9 @@ from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.weights import BY_VOLUME, Weights
 from flowsieve.index.dz import Dz
 
-SLACK = 0.95  # a table that overflowed is coarsened to this share of its room, so that the next request need not
+SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request need not
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
-ROUNDS = 40
+ROUNDS = 18
 @dataclass(frozen=True, slots=True)
 class Coarse:
     """A coarsened table: its entries, the price of an entry it was made at, and the unwanted copies per event it is expected to send."""
@@ -48,22 +48,24 @@ class FittedTables:
         self.weights = weights
         self._coarse: dict[str, Coarse] = {}
         self._withheld: dict[str, list[Change]] = {}
+        self._loose: set[str] = set()  # switches that are coarse or have been
 
     def update(self) -> dict[str, list[Change]]:
         """The net difference of all aims since the last update.
 
         Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back and update again.
         """
-        exact = self.compiler.update().by_switch()
+        update = self.compiler.update()
+        exact = update.by_switch()
         if not self.capacity:
             return exact
-        changed, was = set(exact), dict(self._coarse)
+        was = dict(self._coarse)
         exact = joined(self._withheld, exact)
+        pending = update.touched
         try:
-            while changed:
-                fresh = {switch for switch in changed if self._fit(switch) and switch not in was}
-                more = self._loosen(fresh)
-                exact, changed = joined(exact, more), set(more)
+            while pending:
+                pending, more = self._expect_more_from({switch for switch in pending if self._fit(switch)})
+                exact = joined(exact, more)
         except TableFull:
             self._coarse, self._withheld = was, exact
             raise
@@ -94,13 +96,16 @@ class FittedTables:
                 table[change.dz] = change.old
         return table
 
-    def _loosen(self, coarse: set[str]) -> dict[str, list[Change]]:
-        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; what that changes."""
-        if self.compiler.tables is not Tables.FREE or not coarse:
-            return {}
-        for switch in coarse:
+    def _expect_more_from(self, coarse: set[str]) -> tuple[set[str], dict[str, list[Change]]]:
+        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; whom that concerns, and how."""
+        fresh = coarse - self._loose
+        if not fresh or self.compiler.tables is not Tables.FREE:
+            return set(), {}
+        self._loose |= fresh
+        for switch in fresh:
             self.compiler.loosen_around(switch)
-        return self.compiler.update().by_switch()
+        update = self.compiler.update()
+        return update.touched, update.by_switch()
 
     def _fit(self, switch: str) -> bool:
         """Decide on a switch's table; whether it is a coarse one."""
@@ -115,9 +120,11 @@ class FittedTables:
         self._coarse[switch] = coarsened(
             self.compiler, switch, limit, self.weights, math.inf if capacity == 1 else coarse.price if coarse else None
         )
-        if len(self._coarse[switch].table) > limit:
+        fewest = len(self._coarse[switch].table)
+        if fewest > limit:
             self._coarse.pop(switch)
-            raise TableFull(switch=switch, needed=self.compiler.partitions, capacity=capacity)
+            needed = fewest + (fewest > 1)  # with the one that is kept
+            raise TableFull(switch=switch, needed=needed, capacity=capacity)
         return True
 
 
@@ -160,12 +167,11 @@ class Pruning:
         self._palette: tuple[Any, Any, Any, Any, Any, Any] = view.palette
         self._ends = np.zeros(n, np.int64)
         self._keys = np.zeros((n, 3), np.uint64)
-        self._unions = np.zeros((n, compiler.words), np.uint64)
         self._extras = np.zeros(n)
-        self._costs, self._keep = np.zeros(n), np.zeros(n, np.bool_)
-        self._values = np.zeros(n, np.int64)
-        self._out = np.zeros((0, 3 + compiler.words), np.uint64)
+        self._singles, self._values = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._costs, self._ways, self._keep = np.zeros(n), np.zeros(n, np.int8), np.zeros(n, np.bool_)
         self._words = compiler.words
+        unions = np.zeros((n, compiler.words), np.uint64)
         coarsen_kernel.price_nodes(
             view.links,
             view.sets,
@@ -175,24 +181,34 @@ class Pruning:
             weights.cells,
             weights.mass,
             view.hosts,
-            view.loose,
             view.scratch,
             self._ends,
             self._keys,
-            self._unions,
+            unions,
             self._extras,
         )
+        coarsen_kernel.single_sets(*self._palette, unions, self._singles)
 
     def waste(self, price: float) -> float:
-        """The expected unwanted copies of all events of the sample."""
-        n = len(self._ends)
+        """Cut at a price per entry; the mass of unwanted copies that the cut sends."""
         return float(
-            coarsen_kernel.cut_tree(self._ends, self._unions, self._extras, n, price, self._costs, self._keep)
+            coarsen_kernel.cut_tree(
+                *self._palette,
+                self._ends,
+                self._extras,
+                self._singles,
+                price,
+                self._costs,
+                self._values,
+                self._ways,
+                self._keep,
+            )
         )
 
     def size(self, price: float) -> int:
+        """How many entries the table at a price has."""
         self.waste(price)
-        return self._make(self._out, False)
+        return self._make(np.zeros((0, 3 + self._words), np.uint64), False)
 
     def table(self, price: float) -> dict[Dz, Ports]:
         out = np.zeros((self.size(price), 3 + self._words), np.uint64)
@@ -200,17 +216,7 @@ class Pruning:
         return Compiler.named(out)
 
     def _make(self, out: NDArray[np.uint64], write: bool) -> int:
-        n = len(self._ends)
+        rows, vectors, *_ = self._palette
         return int(
-            coarsen_kernel.table_of_cut(
-                *self._palette,
-                self._ends,
-                self._keys,
-                self._unions,
-                n,
-                self._keep,
-                self._values,
-                out,
-                write,
-            )
+            coarsen_kernel.table_of_cut(rows, vectors, self._ends, self._keys, self._keep, self._values, out, write)
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.flow.palette_kernel import PICKS, combine, holds_label, intern_one, mixed
+from flowsieve.flow.palette_kernel import PICKS, combined_set, in_set, intern_one, mixed
 from flowsieve.flow.spread_kernel import ADVERTISED, LEFT, WANTED
 from flowsieve.flow.table_kernel import arriving_port, write_label
 from flowsieve.flow.words_kernel import NONE, ZERO, bit_at, bit_words, has_port
@@ -48,19 +48,21 @@ def first_with_bit(cells, low, high, depth):
 
 @njit(cache=True, nogil=True)
 def price_nodes(
-    links, sets, root, start, first, cells, mass, is_host, is_loose, scratch, ends, keys, unions, extras
+    links, sets, root, start, first, cells, mass, is_host, scratch, ends, keys, unions, extras
 ):  # fmt: skip
     """The trie in preorder: where each subtree ends, its dz, the ports it needs, and what collapsing it would cost.
 
     Traffic is given as sorted cells (rows of hi, lo, length) over which a mass is spread evenly; `mass` adds up the cells before each.
-    A leaf weighs what lies in it; nothing, where nothing can arrive.
+    A leaf weighs what lies in it; nothing, where nothing can arrive. What coarse neighbours send
+    too much weighs nothing either: it is little.
     """
     path, stage, place = scratch[0], scratch[1], scratch[2].copy()
     left, wanted, advertised = links[LEFT], sets[WANTED], sets[ADVERTISED]
     deep, words = path.shape[0], wanted.shape[1]
-    waste = np.zeros((deep + 1, words * 64))
+    waste = np.zeros((deep + 1, words * 64))  # by level: what goes unwanted out of each port
     lows, highs = np.zeros(deep + 1, np.int64), np.zeros(deep + 1, np.int64)
     spread = np.zeros(deep + 1)  # by level: the part of the mass of wider cells that falls into the node
+    nothing = np.zeros(words, np.uint64)
     hi, lo = first
     low, high, thin = 0, cells.shape[0], 0.0
     for depth in range(start + 1):
@@ -88,7 +90,7 @@ def price_nodes(
             if left[node] < 0:
                 at = place[level]
                 write_label(wanted[node], advertised[node], unions[at])
-                source = arriving_port(wanted[node], advertised[node], is_host, is_loose)
+                source = arriving_port(wanted[node], advertised[node], is_host, nothing)
                 if source != NONE:
                     weight = mass[highs[level]] - mass[lows[level]] + spread[level]
                     for port in range(words * 64):
@@ -136,64 +138,72 @@ def price_nodes(
 
 
 @njit(cache=True, nogil=True)
-def cut_tree(ends, unions, extras, n, price, costs, keep):
-    """The best cut at a price per entry: `keep[k]` is whether node k is split further. Returns the waste of the cut."""
+def single_sets(rows, vectors, label_ids, set_ids, combined, sizes, unions, singles):
+    """Per node the set of the one label that it has when collapsed."""
+    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
+    for k in range(unions.shape[0]):
+        singles[k] = intern_one(palette, unions[k])
+
+
+@njit(cache=True, nogil=True)
+def cut_tree(
+    rows, vectors, label_ids, set_ids, combined, sizes, ends, extras, singles, price, costs, values, ways, keep
+):  # fmt: skip
+    """A good cut at a price per entry: `keep[k]` is whether node k is split further. Returns the waste of the cut.
+
+    Bottom-up, a node is worked out both collapsed and split at best; the parent chooses, since a collapsed child's label may ask for an
+    entry that a split one's would not. What children need is counted as the smallest table counts it: one more entry where they have no
+    label in common. `ways[k]` says which children are collapsed in the best split.
+    """
+    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
+    n = ends.shape[0]
     for k in range(n - 1, -1, -1):
-        needs = 0.0
-        for w in range(unions.shape[1]):
-            if unions[k, w] != ZERO:
-                needs = price
+        costs[k] = np.inf
         if ends[k] == k + 1:
-            costs[k] = needs
-            keep[k] = False
             continue
-        apart = costs[k + 1] + costs[ends[k + 1]]
-        together = extras[k] + needs
-        keep[k] = apart < together
-        costs[k] = min(apart, together)
-    waste = 0.0
-    k = 0
+        left, right = k + 1, ends[k + 1]
+        for way in range(4):
+            cost = (extras[left] if way & 1 else costs[left]) + (extras[right] if way & 2 else costs[right])
+            if cost >= costs[k]:
+                continue
+            both, apart = combined_set(
+                palette, singles[left] if way & 1 else values[left], singles[right] if way & 2 else values[right]
+            )
+            if apart:
+                cost += price
+            if cost < costs[k]:
+                costs[k], values[k], ways[k] = cost, both, way
+    whole = extras[0] + (0.0 if in_set(vectors, singles[0], 0) else price)
+    apart = costs[0] + (price if ends[0] > 1 and not in_set(vectors, values[0], 0) else 0.0)
+    keep[0] = apart < whole
+    waste, k = 0.0, 0
     while k < n:
         if keep[k]:
+            keep[k + 1], keep[ends[k + 1]] = ways[k] & 1 == 0, ways[k] & 2 == 0
             k += 1
         else:
             waste += extras[k]
+            values[k] = singles[k]
             k = ends[k]
     return waste
 
 
 @njit(cache=True, nogil=True)
-def table_of_cut(
-    rows, vectors, label_ids, set_ids, combined, sizes, ends, keys, unions, n, keep, values, out, write
-):  # fmt: skip
+def table_of_cut(rows, vectors, ends, keys, keep, values, out, write):
     """The smallest table of the cut's labels; its entries into `out` (hi, lo, length, ports...) if asked. Returns how many."""
-    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
-    inner = np.empty(n, np.int64)  # the cut's nodes in preorder
-    m = 0
+    n, count = ends.shape[0], 0
+    above = np.zeros(200, np.int64)  # the label in force, by depth
+    top = np.int64(keys[0, 2])
     k = 0
     while k < n:
-        inner[m] = k
-        m += 1
-        k = k + 1 if keep[k] else ends[k]
-    for i in range(m - 1, -1, -1):
-        k = inner[i]
-        if keep[k]:
-            values[k] = combine(palette, values[k + 1], values[ends[k + 1]])
-        else:
-            values[k] = intern_one(palette, unions[k])
-    count = 0
-    above = np.zeros(200, np.int64)  # the label in force, by depth
-    root_depth = np.int64(keys[0, 2])
-    for i in range(m):
-        k = inner[i]
-        depth = np.int64(keys[k, 2]) - root_depth
-        inherited = above[depth - 1] if depth > 0 else 0
-        label = inherited
-        if not holds_label(palette, values[k], inherited):
-            label = palette[1][PICKS][values[k]]
+        depth = np.int64(keys[k, 2]) - top
+        label = above[depth - 1] if depth > 0 else 0
+        if not in_set(vectors, values[k], label):
+            label = vectors[PICKS][values[k]]
             if write:
                 out[count, :3] = keys[k]
-                out[count, 3:] = palette[0][0][label]
+                out[count, 3:] = rows[0][label]
             count += 1
         above[depth] = label
+        k = k + 1 if keep[k] else ends[k]
     return count

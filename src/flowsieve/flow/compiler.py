@@ -46,11 +46,12 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableUpdate:
-    """The net difference of all tables; the rows are as in table_kernel, sorted by nothing in particular."""
+    """The net difference of all tables; the rows are as in table_kernel. The port sets of `touched` switches changed."""
 
     switches: tuple[str, ...]
     partitions: int
     rows: NDArray[np.uint64]
+    touched: set[str]
 
     def __len__(self) -> int:
         """How many flow operations it takes."""
@@ -83,7 +84,6 @@ class TrieView(NamedTuple):
     start: int
     first: tuple[np.uint64, np.uint64]
     hosts: NDArray[np.uint64]
-    loose: NDArray[np.uint64]
     scratch: tuple[NDArray[np.int64], ...]
 
 
@@ -203,8 +203,9 @@ class Compiler:
 
     def update(self) -> TableUpdate:
         """The net difference of all tables since the last update."""
-        if self._mode and self._palette.sizes[palette_kernel.SETS] > MOST_SETS:
+        if self._palette.sizes[palette_kernel.SETS] > MOST_SETS:
             self.work_out_anew()
+        touched = self._touched()
         table_kernel.refresh_tables(
             self._links,
             self._sets,
@@ -225,7 +226,13 @@ class Compiler:
         n = int(self._counters[spread_kernel.OPS])
         self._counters[spread_kernel.OPS] = 0
         rows = self._work[spread_kernel.CHANGED][:n].copy()
-        return TableUpdate(self.topology.switches, self.partitions, rows)
+        return TableUpdate(self.topology.switches, self.partitions, rows, touched)
+
+    def _touched(self) -> set[str]:
+        """The switches whose port sets have changed since the last update, be their tables the same or not."""
+        first = len(self._dirty) // 2
+        tries = self._dirty[first : first + self._counters[spread_kernel.DIRTY_TRIES]]
+        return {self.topology.switches[n] for n in (tries // self.partitions).tolist()}
 
     def work_out_anew(self) -> None:
         """Have the next update derive every table from the port sets, whatever it knows of them; that changes no table.
@@ -269,7 +276,6 @@ class Compiler:
             int(self._starts[trie]),
             (self._firsts[trie, 0], self._firsts[trie, 1]),
             self._hosts_at[trie],
-            self._loose[trie],
             self._scratch,
         )
 

@@ -1,7 +1,5 @@
 """Compiled: a table of prefixes laid out flat. Its twin is `flat.look_up`."""
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np

@@ -138,18 +138,22 @@ def intern_two(parts, row, other):
 
 
 @njit(cache=True)
-def combine(parts, a, b):
-    """What the parent of a and b can have: what both can, or else what either can."""
+def combined_set(parts, a, b):
+    """What the parent of a and b can have, and whether one of the two then needs an entry of its own.
+
+    That is what both can, or else what either can.
+    """
     if a == ANY or a == b:
-        return b
+        return b, False
     if b == ANY:
-        return a
+        return a, False
     _, vectors, _, _, combined, _ = parts
     if a > b:
         a, b = b, a
     key = a << 32 | b
     if key in combined:
-        return combined[key]
+        found = combined[key]
+        return found >> 1, found & 1 == 1
     starts, items = vectors[STARTS], vectors[ITEMS]
     i, i_end, j, j_end = starts[a], starts[a + 1], starts[b], starts[b + 1]
     both = np.empty(min(i_end - i, j_end - j), np.int64)
@@ -168,17 +172,22 @@ def combine(parts, a, b):
             i += 1
             j += 1
         n_either += 1
-    result = intern_set(parts, both, n_both) if n_both else intern_set(parts, either, n_either)
-    combined[key] = result
-    return result
+    apart = n_both == 0
+    result = intern_set(parts, either, n_either) if apart else intern_set(parts, both, n_both)
+    combined[key] = result << 1 | apart
+    return result, apart
 
 
 @njit(cache=True)
-def holds_label(parts, a, label):
+def combine(parts, a, b):
+    return combined_set(parts, a, b)[0]
+
+
+@njit(cache=True)
+def in_set(vectors, a, label):
     """Whether a label is in a set."""
     if a == ANY:
         return True
-    vectors = parts[1]
     low, high = vectors[STARTS][a], vectors[STARTS][a + 1]
     while low < high:
         middle = (low + high) // 2

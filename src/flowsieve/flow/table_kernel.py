@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.flow.palette_kernel import PICKS, combine, holds_label, intern_label, intern_one, intern_two
+from flowsieve.flow.palette_kernel import PICKS, combine, in_set, intern_one, intern_two
 from flowsieve.flow.spread_kernel import (
     ADVERTISED,
     CHANGED,
@@ -177,7 +177,7 @@ def force_labels(links, sets, flags, palette, mode, work, counters, trie, root, 
             else:
                 inherited = ids[level - 1] if level > 0 else 0
                 options = np.int64(value[node, 0])
-                if holds_label(palette, options, inherited):
+                if in_set(palette[1], options, inherited):
                     ids[level] = inherited
                 else:
                     ids[level] = palette[1][PICKS][options]

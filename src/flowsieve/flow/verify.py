@@ -5,15 +5,14 @@ so that all addresses of an atom fare alike; then every atom is sent through the
 that may publish in it, and put on every link. Nothing is sampled.
 
 What is counted:
-  - `false_negatives`: pairs of a publishing host and another host such that there is an event that an
-  advertisement of
-    the one and a subscription of the other match, and that does not arrive. Tables are judged by the filters,
-    not by the dz that stand for them: an interest whose dz do not cover its filter is taken to reach
-    everywhere. Where it cannot be told whether such an event exists (strings stand in the index by their
-    hash), it is taken to exist.
-  - `duplicates`: pairs of a publishing host and a host that some address of the publisher's dz reaches twice.
-  - `loops`: switches that some packet, wherever it comes from, would come to without end: those on a loop or
-  behind one. - `strays`: entries that output to a port that their switch does not have, or twice to one.
+false_negatives: pairs of a publishing host and another host for which there is an event that an advertisement
+    of the one and a subscription of the other match, and that does not arrive. Tables are judged by the
+    filters, not by the dz that stand for them: an interest whose dz do not cover its filter is taken to reach
+    everywhere. Where nobody can tell whether there is such an event (a string is in the index by its hash),
+    there is.
+duplicates: pairs of a publishing host and a host that some address of the publisher's dz reaches twice.
+loops: switches that some packet, wherever it comes from, would come to without end; on a loop or behind one.
+strays: entries that output to a port that their switch does not have, or twice to one.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsieve.flow import verify_kernel as kernel
 from flowsieve.flow.atoms import Atoms, Ranges, cells_of
@@ -32,12 +32,13 @@ from flowsieve.flow.flat import FlowColumns, Words, address_of, flatten
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.trace import trace
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
-from flowsieve.header.address import address_text
+from flowsieve.header.address import Prefix, address_text
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
+from flowsieve.index.inverse import Unfound
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.witness import meet, uncovered
+from flowsieve.index.witness import Event, meet, uncovered
 from flowsieve.network.topology import Topology
 
 
@@ -103,6 +104,15 @@ def _by_host(topology: Topology, plan: IndexPlan, interests: Iterable[Interest])
     return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Space:
+    """The addresses of one family, cut into atoms, and which of them leave each slot."""
+
+    family: int
+    atoms: Atoms
+    sends: Words
+
+
 @dataclass(frozen=True, slots=True)
 class _Fault:
     """What happens to an event, between a publishing host and another."""
@@ -110,7 +120,7 @@ class _Fault:
     publisher: int
     host: int
     dz: Dz
-    event: Mapping[str, object] | None
+    event: Event | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,73 +136,54 @@ class _Case:
     wants: Mapping[int, Sequence[Interest]]
 
     def verdict(self) -> Verdict:
-        wiring, own = self.wiring, self.tag.group.family
-        columns = [FlowColumns.of(flows, wiring.ports(n)) for n, flows in enumerate(self.tables.values())]
+        columns = [
+            FlowColumns.of(flows, self.wiring.ports(n)) for n, flows in enumerate(self.tables.values())
+        ]
         offered, wanted = self._ranges(self.offers), self._ranges(self.wants)
-        losses: list[_Fault] = []
-        doubles: list[_Fault] = []
-        looping = np.zeros(len(wiring.switches), np.bool_)
-        loop: Witness | None = None
-        for family in {own}.union(*(part.family.tolist() for part in columns)):
-            flats = [flatten(part, family) for part in columns]
-            cuts = [(flat.hi, flat.lo) for flat in flats]
-            if family == own:
-                cuts += [wanted.begin, wanted.end, offered.begin, offered.end]
-            atoms = Atoms.between(cuts)
-            sends = atoms.sent(flats, wiring)
-            if family == own:
-                self._follow(atoms, sends, offered, wanted, losses, doubles)
-            word = int(kernel.find_endless(sends, wiring.first, wiring.at, wiring.far, looping))
-            if word >= 0 and loop is None:
-                loop = self._loop(family, atoms, word, sends[word])
+        own = self._space(columns, self.tag.group.family, offered, wanted)
+        losses, doubles = self._follow(own, offered, wanted)
+        families = set().union(*(part.family.tolist() for part in columns)) - {own.family}
+        looping = np.zeros(len(self.wiring.switches), np.bool_)
+        spaces = [own, *(self._space(columns, family) for family in sorted(families))]
+        loops = [found for found in (self._loop(space, looping) for space in spaces) if found is not None]
         astray = [
-            (switch, flows[row])
+            _stray(switch, flows[row])
             for (switch, flows), part in zip(self.tables.items(), columns, strict=True)
             for row in part.astray.tolist()
         ]
+        worst = (self._loss(each) for each in losses), (self._double(each) for each in doubles), loops, astray
         return Verdict(
             false_negatives=len(losses),
             duplicates=len(doubles),
             loops=int(looping.sum()),
             strays=len(astray),
-            witness=(
-                self._loss(losses[0]) if losses
-                else self._double(doubles[0]) if doubles
-                else loop or (_stray(*astray[0]) if astray else None)
-            ),
-        )  # fmt: skip
+            witness=next(chain.from_iterable(worst), None),
+        )
 
     def _ranges(self, interests: Mapping[int, Sequence[Interest]]) -> Ranges:
         return Ranges.of(self.tag, [(host, each.dz) for host, row in interests.items() for each in row])
 
-    def _follow(
-        self,
-        atoms: Atoms,
-        sends: Words,
-        offered: Ranges,
-        wanted: Ranges,
-        losses: list[_Fault],
-        doubles: list[_Fault],
-    ) -> None:
-        """Send every publisher's atoms on their way; note who misses them and who gets them twice."""
-        wiring, hosts = self.wiring, len(self.wiring.hosts)
+    def _space(self, columns: Sequence[FlowColumns], family: int, *ranges: Ranges) -> _Space:
+        flats = [flatten(part, family) for part in columns]
+        atoms = Atoms.between(
+            [(flat.hi, flat.lo) for flat in flats] + [cut for r in ranges for cut in r.cuts]
+        )
+        return _Space(family, atoms, atoms.sent(flats, self.wiring))
+
+    def _follow(self, space: _Space, offered: Ranges, wanted: Ranges) -> tuple[list[_Fault], list[_Fault]]:
+        """Send every publisher's atoms on their way: who misses them, and who gets them twice."""
+        wiring, atoms, hosts = self.wiring, space.atoms, len(self.wiring.hosts)
         advertised = atoms.marked(offered, hosts) & atoms.addressed(self.tag, self.plan.bits)[:, None]
         wants = atoms.marked(wanted, hosts)
         once, twice = np.empty_like(wants), np.empty_like(wants)
+        losses: list[_Fault] = []
+        doubles: list[_Fault] = []
         for publisher in self.offers:
-            start = wiring.home[publisher]
             kernel.push(
-                sends,
-                advertised,
-                publisher,
-                start,
-                wiring.first,
-                wiring.at,
-                wiring.far,
-                HOP_LIMIT,
-                once,
-                twice,
-            )
+                space.sends, advertised, publisher, wiring.home[publisher],
+                wiring.first, wiring.at, wiring.far, HOP_LIMIT,
+                once, twice,
+            )  # fmt: skip
             lost, doubled = np.zeros(hosts, np.bool_), np.zeros(hosts, np.bool_)
             kernel.judge(wants, advertised, publisher, once, twice, lost, doubled)
             for host in np.flatnonzero(lost).tolist():
@@ -202,6 +193,7 @@ class _Case:
                 run = next(atoms.runs(twice[:, host]))
                 dz = next(cells_of(self.tag, self.plan.bits, *run))
                 doubles.append(_Fault(publisher, host, dz, None))
+        return losses, doubles
 
     def _missed(self, publisher: int, host: int, runs: Iterator[tuple[int, int]]) -> Iterator[_Fault]:
         """An event that the host wants, the publisher may publish, and nobody carries, if there is one."""
@@ -219,11 +211,12 @@ class _Case:
 
     def _loss(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
-        prefix = self.tag.prefix(fault.dz)
+        prefix = self._sent_to(fault.dz, fault.event)
         steps = trace(self.topology, self.tables, publisher, prefix.family, prefix.first)
         way = ", ".join(dict.fromkeys(step.switch for step in steps))
-        where = f"{host} wants it and does not get it; sent to {self.tag.address(fault.dz)} it gets to {way}"
-        return Witness(fault.event, publisher, "false negative", where)
+        address = address_text(prefix.family, prefix.first)
+        where = f"{host} wants it and does not get it; sent to {address} it gets to {way}"
+        return Witness(_named(fault.event), publisher, "false negative", where)
 
     def _double(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
@@ -231,14 +224,24 @@ class _Case:
         choices = [[each.filter] for each in self.offers[fault.publisher] if each.dz.covers(fault.dz)]
         events = (meet(self.plan, fault.dz, filters) for filters in [*choices, []])
         event = next((event for event in events if event is not None), None)
-        where = f"sent to {self.tag.address(fault.dz)} it gets to {host} more than once"
-        return Witness(event, publisher, "duplicate", where)
+        prefix = self._sent_to(fault.dz, event)
+        where = f"sent to {address_text(prefix.family, prefix.first)} it gets to {host} more than once"
+        return Witness(_named(event), publisher, "duplicate", where)
 
-    def _loop(self, family: int, atoms: Atoms, word: int, sends: Words) -> Witness:
-        """A packet on a loop, among the atoms of a word that has one."""
+    def _sent_to(self, dz: Dz, event: Event | None) -> Prefix:
+        """What an event in a cell is sent to; if it cannot be named, something else in that cell."""
+        named = event is not None and not any(isinstance(value, Unfound) for value in event.values())
+        cells = self.plan.encode(event) if event is not None and named else ()
+        return self.tag.prefix(next(filter(dz.covers, cells), dz))
+
+    def _loop(self, space: _Space, looping: NDArray[np.bool_]) -> Witness | None:
+        """A packet on a loop, if there is one; flags all switches that packets come to without end."""
         wiring = self.wiring
+        word = int(kernel.find_endless(space.sends, wiring.first, wiring.at, wiring.far, looping))
+        if word < 0:
+            return None
         alive = np.empty(wiring.slots, np.uint64)
-        kernel.endless(sends, wiring.first, wiring.far, alive)
+        kernel.endless(space.sends[word], wiring.first, wiring.far, alive)
         slot = int(np.flatnonzero(alive)[0])
         bit = int(alive[slot]) & -int(alive[slot])
         way: list[int] = []
@@ -251,17 +254,23 @@ class _Case:
                 if came != slot and wiring.far[came] >= 0 and int(alive[wiring.far[came]]) & bit
             )
         ring = [wiring.near(link) for link in reversed(way[way.index(slot) :])]
-        begin, end = atoms.span(64 * word + bit.bit_length() - 1)
+        begin, end = space.atoms.span(64 * word + bit.bit_length() - 1)
         event = None
-        if family == self.tag.group.family:
+        if space.family == self.tag.group.family:
             dz = next(cells_of(self.tag, self.plan.bits, begin, end), None)
             event = meet(self.plan, dz, []) if dz else None
-        address = address_text(family, address_of(family, begin >> 64, begin & (2**64 - 1)))
-        return Witness(
-            event, None, "loop", f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"
-        )
+        address = address_text(space.family, address_of(space.family, begin >> 64, begin & (2**64 - 1)))
+        where = f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"
+        return Witness(_named(event), None, "loop", where)
 
 
 def _stray(switch: str, flow: Flow) -> Witness:
     where = f"the entry of {switch} for {flow.match.destination} outputs to ports {flow.ports}"
     return Witness(None, None, "stray", where)
+
+
+def _named(event: Event | None) -> dict[str, object] | None:
+    """An event in plain values; a string that only its hash is known of is described."""
+    if event is None:
+        return None
+    return {name: str(value) if isinstance(value, Unfound) else value for name, value in event.items()}

@@ -4,8 +4,6 @@ A matrix of bits has a row per word of atoms and a column per slot or host. The 
 packets in the embedded network; the law that verify agrees with them is in the tests.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np

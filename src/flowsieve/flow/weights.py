@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.index.dzset import DzSet
+from flowsieve.index.sample import EventSample
 
 POINT = 128  # the length of a cell that is a single event
-SAMPLE_PRIOR = 0.02  # what the whole space weighs beside a sample: cells that it never hit are not free
-INTEREST_PRIOR = 0.1  # and beside the subscribers' own interests, which are no more than a guess
+VOLUME = 0.02  # what the whole space weighs beside all else: cells that nothing hints at are not free
+HINT = 0.3  # what interests weigh beside a sample: they tell of events that the sample missed
 MOST_INTERESTS = 4096
+
+Cells = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,39 +27,40 @@ class Weights:
     mass: NDArray[np.float64]
 
     @classmethod
-    def _of(
-        cls, hi: NDArray[np.uint64], lo: NDArray[np.uint64], length: NDArray[np.int64], mass: NDArray[np.float64], prior: float
-    ) -> Weights:
-        """Cells with their masses, and the whole space with the prior's share beside them."""
-        total = float(mass.sum()) or 1.0
-        rows = np.column_stack((np.append(hi, np.uint64(0)), np.append(lo, np.uint64(0)), np.append(length, 0).astype(np.uint64)))
-        masses = np.append(mass, prior * total)
-        order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
-        return cls(np.ascontiguousarray(rows[order]), np.concatenate(([0.0], np.cumsum(masses[order]))))
+    def of(cls, interests: Sequence[DzSet] = (), sample: EventSample | None = None) -> Weights:
+        """The traffic to expect: that of a sample, and some wherever somebody is interested.
 
-    @classmethod
-    def of_sample(cls, hi: NDArray[np.uint64], lo: NDArray[np.uint64]) -> Weights:
-        """The traffic of a sample of events, given by their dz."""
-        return cls._of(hi, lo, np.full(len(hi), POINT), np.ones(len(hi)), SAMPLE_PRIOR)
-
-    @classmethod
-    def of_interests(cls, interests: Sequence[DzSet]) -> Weights:
-        """The traffic as it is likely to be where nothing else is known: people subscribe to what happens.
-
-        Each subscription weighs the same, spread over its dz by volume. Of very many, evenly chosen ones do.
+        People subscribe to what happens: without a sample their interests are the best guess there is. Each weighs the same, spread
+        over its dz by volume. Of very many, evenly chosen ones do.
         """
-        some = interests[:: max(1, len(interests) // MOST_INTERESTS)]
-        if not some:
-            return BY_VOLUME
-        shares = [np.exp2(-dz.length.astype(float)) for dz in some]
-        mass = np.concatenate([share / share.sum() for share in shares])
-        hi, lo, length = (np.concatenate([getattr(dz, name) for dz in some]) for name in ("hi", "lo", "length"))
-        return cls._of(hi, lo, length, mass, INTEREST_PRIOR)
+        parts = [_whole(VOLUME)]
+        if interests:
+            parts.append(_spread(interests[:: max(1, len(interests) // MOST_INTERESTS)], 1.0 if sample is None else HINT))
+        if sample is not None and len(sample):
+            n = len(sample)
+            parts.append((sample.hi, sample.lo, np.full(n, POINT), np.full(n, 1 / n)))
+        hi, lo, length, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        rows = np.column_stack((hi, lo, length.astype(np.uint64)))
+        order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
+        return cls(np.ascontiguousarray(rows[order]), np.concatenate(([0.0], np.cumsum(mass[order]))))
 
     @property
     def total(self) -> float:
         return float(self.mass[-1])
 
 
-_NONE = np.zeros(0, np.uint64)
-BY_VOLUME = Weights._of(_NONE, _NONE, np.zeros(0, np.int64), np.zeros(0), 1.0)
+
+def _whole(mass: float) -> Cells:
+    nothing = np.zeros(1, np.uint64)
+    return nothing, nothing, np.zeros(1, np.int64), np.full(1, mass)
+
+
+def _spread(interests: Sequence[DzSet], mass: float) -> Cells:
+    """The dz of interests of equal weight that add up to a mass."""
+    volumes = [np.exp2(-dz.length.astype(float)) for dz in interests]
+    shares = np.concatenate([volume / volume.sum() for volume in volumes]) * (mass / len(interests))
+    hi, lo, length = (np.concatenate([getattr(dz, name) for dz in interests]) for name in ("hi", "lo", "length"))
+    return hi, lo, length, shares
+
+
+BY_VOLUME = Weights.of()

@@ -25,8 +25,8 @@ STRING_BYTES = 8  # a string's place on its axis is 64 bits
 class Span(NamedTuple):
     """The cells of an axis that a constraint touches, `first` to `last`, and how far they may be stretched.
 
-    An axis may have more cells than its attribute has values. The further cells from `below` to `above` hold no
-    value at all, so that a cover may take them as well where that makes it smaller.
+    An axis may have more cells than its attribute has values. The further cells from `below` to `above` hold
+    no value at all, so that a cover may take them as well where that makes it smaller.
     """
 
     first: int
@@ -49,9 +49,8 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not 0 <= self.bits <= self.attribute.resolution:
-            raise BadPlan(
-                f"{self.attribute.name} has 0 to {self.attribute.resolution} bits in an index, not {self.bits}"
-            )
+            most = self.attribute.resolution
+            raise BadPlan(f"{self.attribute.name} has 0 to {most} bits in an index, not {self.bits}")
 
     @cached_property
     def cells(self) -> int:
@@ -65,8 +64,8 @@ class Axis:
     def place(self, point: Point) -> int:
         """The cell that a point of the attribute's line lies in: the definition.
 
-        A number v of n lies in cell ⌊(v - min) · 2^bits / n⌋, a float in ⌊(v - min) · 2^bits / (max - min)⌋ and the
-        topmost float in the last cell; of a string, the top bits count.
+        One of n numbers lies in cell ⌊(v - min) · 2^bits / n⌋, a float in ⌊(v - min) · 2^bits / (max - min)⌋,
+        but the topmost in the last cell; of a string the top bits count.
         """
         attribute = self.attribute
         if isinstance(point, str):
@@ -81,7 +80,7 @@ class Axis:
         return min(over // (below * (max_up * min_below - min_up * max_below)), self.cells - 1)
 
     def places(self, column: NDArray[Any]) -> NDArray[np.uint64]:
-        """`place` for a column of events; raises BadCell at the first value that the attribute cannot have."""
+        """`place` for a column of events; a value that is none of the attribute's raises BadCell."""
         out = np.empty(len(column), np.uint64)
         self.fill_places(column, out)
         return out
@@ -159,8 +158,8 @@ class Axis:
         if self.attribute.prefix:
             first = self.place(text.low)
             if text.high is not None:
-                # The strings below `high` end just before its first byte pattern, unless that pattern is shared by
-                # strings below it: by its beginning, if more bytes or NULs follow.
+                # The strings below `high` end one place before its own, unless some share that place with it:
+                # its beginnings, where it has more bytes than count, or ends in NULs.
                 end = text.high.encode("utf-8", "surrogatepass")
                 shared = len(end) > STRING_BYTES or end.endswith(b"\0")
                 last = _leading_bytes(end) - (0 if shared else 1) >> (8 * STRING_BYTES - self.bits)

@@ -11,7 +11,7 @@ SPLITTER = 134217729.0  # 2^27 + 1: cuts a float in two halves of 26 bits, the p
 
 @njit(cache=True, nogil=True)
 def int_places(column, low, high, bits, out):
-    """Fill in each number's place; the row of the first that is no integer from `low` to `high` (-1: none)."""
+    """Fill in each number's place; the first row without an integer from `low` to `high` (-1: none)."""
     count = high - low + 1
     spare = -1  # bits to drop, where the places of a power of two of values are their top bits
     if count & (count - 1) == 0:
@@ -65,8 +65,8 @@ def exact_difference(a, b):
 def float_places(column, low, high, bits, out):
     """Fill in each number's place; the rows where it is not certain; the first outside the range (-1: none).
 
-    The quotient is computed to some 100 bits, as a sum of two floats, which leaves only numbers on an edge, or
-    closer to one than that, to exact arithmetic.
+    The quotient is computed to some 100 bits, as a sum of two floats, which leaves to exact arithmetic only
+    the numbers on an edge, or closer to one than that.
     """
     unsure = np.empty(len(column), np.int64)
     n = 0

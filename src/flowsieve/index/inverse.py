@@ -30,7 +30,7 @@ class Unfound:
 
 
 def number_in(axis: Axis, first: int, last: int, interval: Interval) -> int | float | None:
-    """The lowest number of an interval that lies at one of the places from `first` to `last`; None: there is none."""
+    """The lowest number of an interval that lies at a place from `first` to `last`; None: there is none."""
     attribute = axis.attribute
     lowest: int | float
     if attribute.kind == "float":
@@ -43,7 +43,7 @@ def number_in(axis: Axis, first: int, last: int, interval: Interval) -> int | fl
 
 
 def string_in(axis: Axis, first: int, last: int, text: Text) -> str | Unfound | None:
-    """A string that a constraint admits and that lies at one of these places; None: there is none for certain."""
+    """A string that a constraint admits and that lies at one of these places; None: there is none, surely."""
     if text.equals is not None:
         return text.equals if first <= axis.place(text.equals) <= last else None
     if axis.attribute.prefix:
@@ -62,7 +62,7 @@ def any_string(text: Text) -> str | None:
         return text.equals
     if text.high is not None and text.high <= text.low:
         return None
-    # The strings after `low` in order: no constant has a NUL in it, so that `none_of` holds the first at most.
+    # The first strings from `low` on. No constant has a NUL in it, so that `none_of` lacks the second.
     found = next(string for string in (text.low, text.low + "\0") if string not in text.none_of)
     return found if text.admits(found) else None
 

@@ -1,4 +1,4 @@
-"""An index plan: how the content space is halved, as a value that planner, controller and publishers share."""
+"""An index plan: how the content space is halved, a value that planner, controller and publishers share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from flowsieve.index.walk import DzColumn, Walk
 class IndexPlan(Walk, Protocol):
     """What everything outside the index knows of a plan.
 
-    The one law: an event that a filter matches has a dz that the filter's cover covers, whatever budget and sample.
+    The one law: an event that a filter matches has a dz that the filter's cover covers, whatever the budget
+    and the sample.
     """
 
     @property
@@ -42,7 +43,7 @@ class IndexPlan(Walk, Protocol):
         """`encode` for many events at once."""
 
     def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
-        """The dz that stand for a filter: at most `budget`, or exactly the cells that it touches if that is 0."""
+        """The dz that stand for a filter: at most `budget`; if that is 0, just the cells that it touches."""
 
     def count_cover(self, wanted: Filter) -> int:
         """How many dz the exact cover has."""

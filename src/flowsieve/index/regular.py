@@ -14,16 +14,21 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadFilter, BadPlan, BadValue, nearest
-from flowsieve.index import cover_kernel, regular_kernel
-from flowsieve.index.cover import MOST_LISTED, PATIENCE, PATIENCE_WITH_SAMPLE, most_nodes
+from flowsieve.index import cover_kernel, refine_kernel, regular_kernel
+from flowsieve.index.box_kernel import Task
+from flowsieve.index.cover import MOST_LISTED
 from flowsieve.index.dz import MAX_LENGTH, Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.grid import Axis
+from flowsieve.index.refine import PATIENCE, PATIENCE_WITH_SAMPLE, most_effort
 from flowsieve.index.sample import EventSample
 from flowsieve.index.walk import Cell, DzColumn, Spans, spans
 
 CHUNK = 1 << 14  # events encoded in one go: their places fit the cache
-MOST_VISITS = 5_000_000  # cells that an exact cover looks at: about a second
+# How many boxes a search may look at, over and over; a million take a few milliseconds.
+LISTING_EFFORT = 100_000_000
+COUNTING_EFFORT = 5_000_000
+ADVICE_EFFORT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class RegularPlan:
             raise BadPlan(f"bits = {wanted!r}; it is a whole number from 0 to {room}")
         if wanted > room:
             raise BadPlan(f"bits = {wanted} is more than the {room} that the header has room for")
+        if isinstance(dimensions, str) or not all(isinstance(name, str) for name in dimensions or ()):
+            raise BadPlan(f"dimensions = {dimensions!r}; it is a list of attribute names")
         names = schema.names if dimensions is None else tuple(dimensions)
         needed = sum(schema[name].resolution for name in set(names) if name in schema)
         return cls(schema, names, min(wanted, needed))
@@ -85,9 +92,7 @@ class RegularPlan:
             if key not in ("kind", "schema", "bits", "dimensions"):
                 raise BadPlan(f"a regular plan has no {key!r}, only kind, schema, bits, dimensions")
         names = data.get("dimensions")
-        if names is not None and not (
-            isinstance(names, list) and all(isinstance(name, str) for name in names)
-        ):
+        if not isinstance(names, list | None):
             raise BadPlan(f"dimensions = {names!r}; it is a list of attribute names")
         return cls.make(schema, data.get("bits"), names, room)
 
@@ -156,28 +161,28 @@ class RegularPlan:
         return DzColumn(np.arange(len(events)), hi, lo, self.bits)
 
     def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
-        """The filter's DZ: exact with budget 0, else at most so many dz, spent where they save most unwanted traffic.
+        """The filter's DZ: exact with budget 0, else at most so many dz, spent where they save most traffic.
 
-        The traffic is that of the sample, made under this plan; without one it is taken to be everywhere alike.
+        The traffic is that of the sample, made under this plan; without one it is taken as alike everywhere.
         """
         if budget < 0:
             raise BadPlan(f"a budget is a number of dz, or 0 for the exact cover; not {budget}")
         task = self._task(wanted, sample)
         if budget:
             patience = PATIENCE_WITH_SAMPLE if sample else PATIENCE
-            return DzSet.from_arrays(*cover_kernel.refine(task, budget, patience, most_nodes(budget)))
-        *arrays, complete = cover_kernel.exact(task, MOST_LISTED, MOST_VISITS)
+            return DzSet.from_arrays(*refine_kernel.refine(task, budget, patience, most_effort(budget)))
+        *arrays, complete = cover_kernel.exact(task, MOST_LISTED, LISTING_EFFORT)
         if not complete:
             raise BadFilter(self._too_long(wanted), text=wanted.text)
         return DzSet.from_arrays(*arrays)
 
     def count_cover(self, wanted: Filter) -> int:
-        """How many dz the exact cover has, however many; counted, not listed.
+        """How many dz the exact cover has, however many: counted, not listed.
 
-        Exact up to 2^53; and where a filter's boxes lie so much across each other that it takes too long, at most
-        so many.
+        A float counts them, so beyond 2^53 the last digits are rounded. For a filter of many boxes that lie
+        across each other everywhere it is an upper bound.
         """
-        return int(cover_kernel.count(self._task(wanted, None), MOST_VISITS))
+        return self._count(wanted, COUNTING_EFFORT)
 
     def touches(self, wanted: Filter, cells: DzSet) -> NDArray[np.bool_]:
         """Which dz of a set name cells that the filter touches."""
@@ -191,35 +196,42 @@ class RegularPlan:
         self._check_schema(wanted.schema)
         return spans(self.axes, wanted)
 
-    def _task(self, wanted: Filter, sample: EventSample | None) -> cover_kernel.Task:
+    def _task(self, wanted: Filter, sample: EventSample | None) -> Task:
         boxes = np.array(self.boxes(wanted), np.uint64)  # boxes, axes, the four fields of a span
         first, last, below, above = np.ascontiguousarray(boxes.transpose(2, 0, 1))
-        if sample is None:
-            codes, places, prior = _NOTHING, np.empty((0, len(self.axes)), np.uint64), 0.0
-            hi = lo = codes
-        else:
-            hi, lo, places, prior = sample.hi, sample.lo, sample.places, sample.prior
-        return cover_kernel.Task(
-            self._compiled_levels,
-            self._axis_last,
-            first,
-            last,
-            below,
-            above,
-            hi,
-            lo,
-            places,
-            np.empty(len(hi) + 1, np.int64),
-            prior,
+        sample = sample or self._no_sample
+        if sample.axes is not self.axes and sample.axes != self.axes:
+            raise BadPlan("the sample was made under another plan")
+        return Task(
+            levels=self._compiled_levels,
+            axis_last=self._axis_last,
+            first=first,
+            last=last,
+            below=below,
+            above=above,
+            codes_hi=sample.hi,
+            codes_lo=sample.lo,
+            places=sample.places,
+            unwanted=np.empty(len(sample) + 1, np.int64),
+            prior=sample.prior,
         )
 
+    def _count(self, wanted: Filter, effort: int) -> int:
+        return int(cover_kernel.count(self._task(wanted, None), effort))
+
     def _too_long(self, wanted: Filter) -> str:
-        shorter = range(self.bits - 1, -1, -1)
-        plans = (RegularPlan(self.schema, self.dimensions, bits) for bits in shorter)
-        fit = next((plan.bits for plan in plans if plan.count_cover(wanted) <= MOST_LISTED), 0)
+        fits, fits_not = 0, self.bits
+        while fits_not - fits > 1:
+            middle = (fits + fits_not) // 2
+            if RegularPlan(self.schema, self.dimensions, middle)._count(wanted, ADVICE_EFFORT) <= MOST_LISTED:
+                fits = middle
+            else:
+                fits_not = middle
+        count = self._count(wanted, ADVICE_EFFORT)
+        shorter = f"take bits = {fits}, or " if fits else ""
         return (
-            f"the exact cover has {self.count_cover(wanted):,} dz of up to {self.bits} bits, and {MOST_LISTED:,} at most "
-            f"can be listed; give a budget, such as max_dz_per_filter = 32, or take bits = {fit} or fewer dimensions"
+            f"the exact cover has up to {count:,} dz of {self.bits} bits, and not more than {MOST_LISTED:,} can be "
+            f"listed; give a budget (max_dz_per_filter = 32, say), or {shorter}index fewer dimensions"
         )
 
     def _check_schema(self, schema: Schema) -> None:
@@ -249,5 +261,7 @@ class RegularPlan:
             shifts.append(left[i])
         return np.array(shifts, np.uint64)
 
-
-_NOTHING = np.empty(0, np.uint64)
+    @cached_property
+    def _no_sample(self) -> EventSample:
+        nothing = np.empty(0, np.uint64)
+        return EventSample(self.axes, nothing, nothing, np.empty((0, len(self.axes)), np.uint64))

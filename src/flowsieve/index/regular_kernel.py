@@ -11,7 +11,7 @@ ONE = np.uint64(1)
 
 @njit(cache=True, nogil=True)
 def interleave(levels, shifts, places, hi, lo):
-    """Fill in left-aligned dz from places (a row per axis): bit i is bit `shifts[i]` of that on axis `levels[i]`."""
+    """Fill in left-aligned dz: bit i is bit `shifts[i]` of the place on axis `levels[i]` (a row per axis)."""
     for level in range(len(levels)):
         column, shift = places[levels[level]], shifts[level]
         if level < 64:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
-from flowsieve.index.cover import Boxes, Weigh, Weight, volume_weight
+from flowsieve.index.cover import Boxes
+from flowsieve.index.grid import Axis
+from flowsieve.index.refine import Weigh, Weight, volume_weight
 from flowsieve.index.walk import Cell, Walk
 
 if TYPE_CHECKING:
@@ -23,10 +25,11 @@ PRIOR = 8.0  # events; fewer chase single events of the sample, more forget wher
 class EventSample:
     """The dz of some events under a plan, sorted, and each event's place on every axis (a row per dz).
 
-    Made once, used for any number of covers under the same plan. In every cell it counts as if `prior` more events
-    lay there, spread evenly: cells that it never hit are not free, and where it is thin the volume decides.
+    Made once, used for any number of covers under the same plan. In every cell it counts as if `prior` more
+    events lay there, spread evenly: cells that it never hit are not free, where it is thin volume decides.
     """
 
+    axes: tuple[Axis, ...]
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
     places: NDArray[np.uint64]
@@ -39,13 +42,13 @@ class EventSample:
         places = np.empty((len(events), len(plan.axes)), np.uint64)
         for i, axis in enumerate(plan.axes):
             places[:, i] = axis.places(events.columns[axis.attribute.name])
-        return cls(column.hi[order], column.lo[order], places[column.rows[order]])
+        return cls(plan.axes, column.hi[order], column.lo[order], places[column.rows[order]])
 
     def __len__(self) -> int:
         return len(self.hi)
 
     def weight(self, walk: Walk, boxes: Boxes) -> Weigh:
-        """Weighs by the events that no box wants: the waste of a cell is divided among its parts as these fall."""
+        """Weighs by the events that no box wants: a cell's waste is divided among its parts as these fall."""
         by_volume = volume_weight(walk)
         codes = [hi << 64 | lo for hi, lo in zip(self.hi.tolist(), self.lo.tolist(), strict=True)]
         unwanted = [0]  # before each code

@@ -1,4 +1,4 @@
-"""How an index halves the content space, as covers see it: a walk from the whole space to ever smaller cells."""
+"""How an index halves the content space, as covers see it: a walk from the whole space to smaller cells."""
 
 from __future__ import annotations
 
@@ -53,6 +53,10 @@ class DzColumn(NamedTuple):
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
     length: int
+
+    def dz(self, entry: int) -> Dz:
+        """One entry as a dz."""
+        return Dz((int(self.hi[entry]) << 64 | int(self.lo[entry])) >> (128 - self.length), self.length)
 
 
 def root(walk: Walk) -> Cell:

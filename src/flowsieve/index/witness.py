@@ -1,4 +1,4 @@
-"""Events that prove something: that a cover misses part of its filter, or that several filters meet in a cell."""
+"""Events that prove something: that a cover misses part of its filter, or that filters meet in a cell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Event = dict[str, object]  # by attribute; an Unfound stands for a string that c
 
 
 def uncovered(plan: IndexPlan, wanted: Filter, cells: DzSet) -> Dz | None:
-    """A cell that a set of dz misses and in which some event matches the filter; None if the set covers the filter."""
+    """A cell that a set of dz misses and in which some event matches the filter; None: the set covers it."""
     short = cells.length <= plan.bits  # a longer dz covers no event
     gaps = WHOLE - DzSet.from_arrays(cells.hi[short], cells.lo[short], cells.length[short])
     for dz, touched in zip(gaps, plan.touches(wanted, gaps), strict=True):

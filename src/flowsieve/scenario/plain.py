@@ -1,4 +1,4 @@
-"""Flows, explanations and verdicts as plain data; the formats are a contract."""
+"""Flows, explanations, verdicts and quotes as plain data; the formats are a contract."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.explain import Explanation
 from flowsieve.flow.verify import Verdict
 from flowsieve.network.topology import Topology
+from flowsieve.scenario.price import Quote
 
 
 def plain_flow(topology: Topology, switch: str, flow: Flow) -> dict[str, Any]:
@@ -21,8 +22,10 @@ def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> lis
     return [plain_flow(topology, switch, flow) for switch, flows in tables.items() for flow in sorted(flows)]
 
 
-def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
+def plain_explanation(topology: Topology, found: Explanation, published: bool) -> dict[str, Any]:
+    """An explanation; `published` tells an event that nobody wants from one that its host may not send."""
     return {
+        "published": published,
         "hops": [
             {
                 "switch": hop.switch,
@@ -36,11 +39,24 @@ def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
         ],
         "delivered": list(found.delivered),
         "matches": list(found.matches),
-        "missed": [{"host": miss.host, "subscription": miss.subscription, "why": miss.why} for miss in found.missed],
+        "missed": [
+            {"host": miss.host, "subscription": miss.subscription, "why": miss.why} for miss in found.missed
+        ],
     }
 
 
-def plain_verdict(verdict: Verdict, false_positive_share: float) -> dict[str, Any]:
+def plain_quote(quote: Quote) -> dict[str, Any]:
+    return {
+        "entries": dict(quote.entries),
+        "operations": dict(quote.operations),
+        "dz": len(quote.dz),
+        "false_positive_share": quote.false_positive_share,
+        "fits": quote.fits,
+        "reason": quote.reason,
+    }
+
+
+def plain_verdict(verdict: Verdict, false_positive_share: float | None) -> dict[str, Any]:
     witness = verdict.witness
     return {
         "holds": verdict.holds,

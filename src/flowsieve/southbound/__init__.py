@@ -1,0 +1,1 @@
+"""Below the controller: the switches themselves; so far those of an embedded network, in this process."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +35,24 @@ class Batch:
         return np.repeat(np.arange(len(self.rows) - 1), np.diff(self.rows))
 
 
+class Outputs(NamedTuple):
+    """Where intervals send to, as lists.
+
+    Interval i sends to hosts `hosts[hosts_of[i] : hosts_of[i + 1]]`, and to other switches out of the slots
+    `links[links_of[i] : links_of[i + 1]]`.
+    """
+
+    hosts_of: NDArray[np.int64]
+    hosts: NDArray[np.int32]
+    links_of: NDArray[np.int64]
+    links: NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedTables:
     """The flat tables of all switches behind each other; entries are counted through in the same way.
 
     Those of switch s are the intervals from `begin[s]` and the entries from `rows[s]` up to the next switch.
-    `outputs` says to which hosts and out of which slots an interval sends, as lists (see `list_ports`).
     """
 
     tables: tuple[FlatTable, ...]
@@ -49,7 +62,7 @@ class JoinedTables:
     hi: Words
     lo: Words
     entry: NDArray[np.int64]
-    outputs: tuple[NDArray[np.integer], ...]
+    outputs: Outputs
 
     @classmethod
     def of(cls, wiring: Wiring, tables: Sequence[FlatTable], entries: Sequence[int]) -> JoinedTables:
@@ -70,7 +83,7 @@ class JoinedTables:
                     for table, row in zip(tables, rows, strict=False)
                 ]
             ),
-            outputs=walk_kernel.list_ports(begin, np.concatenate(ports), wiring.first, wiring.far),
+            outputs=Outputs(*walk_kernel.list_ports(begin, np.concatenate(ports), wiring.first, wiring.far)),
         )
 
     def walk(

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.control.switches import Ticket
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow, Match
@@ -24,7 +25,6 @@ from flowsieve.header.address import WIDTH, address_text
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.batch import Batch, JoinedTables
 from flowsieve.southbound.clock import VirtualClock
-from flowsieve.control.switches import Ticket
 from flowsieve.southbound.switch import Switch
 from flowsieve.southbound.worker import Worker
 
@@ -71,8 +71,8 @@ class EmbeddedNetwork:
         self.deliveries: list[Delivery] = []
         self.expired = 0
         self._clock = VirtualClock()
-        bounds = _per_switch(topology, "capacity", capacity)
-        rates = _per_switch(topology, "updates per second", updates_per_second)
+        bounds = _per_switch(topology, "capacity", capacity, least=0)
+        rates = _per_switch(topology, "updates per second", updates_per_second, least=1e-6)
         self._workers = {
             name: Worker(
                 Switch(name, len(topology.neighbours(name)), bounds.get(name)),
@@ -142,12 +142,13 @@ class EmbeddedNetwork:
         start = self._wiring.home[self._host_numbers(publishers)]
         if not len(start) == len(hi) == len(lo):
             raise BadInput(f"{len(start)} publishers for {len(hi)} and {len(lo)} halves of addresses")
+        hi, lo = (
+            np.require(half, np.uint64, ["C", "W"]) for half in (hi, lo)
+        )  # as the kernel is compiled for
         joined = self._joined_tables(family)
         batch, entry_packets = joined.walk(start, hi, lo, self.hop_limit, self._slot_packets)
         for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
-            packets, flows = entry_packets[begin:end], switch.flows
-            for row in np.flatnonzero(packets):
-                switch.count(flows[row], int(packets[row]))
+            switch.count_rows(entry_packets[begin:end])
         self.expired += batch.expired
         return batch
 
@@ -227,7 +228,7 @@ class EmbeddedNetwork:
 
 
 def _per_switch(
-    topology: Topology, what: str, figure: Figure | Mapping[str, Figure] | None
+    topology: Topology, what: str, figure: Figure | Mapping[str, Figure] | None, least: float
 ) -> dict[str, Figure]:
     """The figure of each switch that has one."""
     if figure is None:
@@ -235,6 +236,6 @@ def _per_switch(
     figures = figure if isinstance(figure, Mapping) else dict.fromkeys(topology.switches, figure)
     for switch, value in figures.items():
         topology.neighbours(switch)  # says which switch would be right
-        if not value > 0:
-            raise BadTopology(f"switch {switch} has {what} {value}; right is a positive number")
+        if not value >= least:
+            raise BadTopology(f"switch {switch} has {what} {value}; right is {least} or more")
     return dict(figures)

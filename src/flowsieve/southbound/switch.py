@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 
+import numpy as np
+from numpy.typing import NDArray
+
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match
@@ -32,6 +35,9 @@ class Switch:
         self._of_rank: dict[Rank, dict[int, Flow]] = {}
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
+        self._row_packets: NDArray[np.int64] | None = (
+            None  # matched since the last change, by row of the table
+        )
 
     @property
     def flows(self) -> tuple[Flow, ...]:
@@ -41,6 +47,7 @@ class Switch:
     @property
     def packets(self) -> dict[tuple[Match, int], int]:
         """How many packets each entry has matched."""
+        self._settle_rows()
         return dict(self._packets)
 
     def carry_out(self, op: FlowOp) -> None:
@@ -69,6 +76,10 @@ class Switch:
         """Note that packets have matched an entry."""
         self._packets[flow.key] += packets
 
+    def count_rows(self, packets: NDArray[np.int64]) -> None:
+        """Note how many packets have matched each of `flows`."""
+        self._row_packets = packets if self._row_packets is None else self._row_packets + packets
+
     def flat(self, family: int) -> FlatTable:
         """The table laid out flat; its rows are `flows`. Made anew only after a change."""
         if self._columns is None:
@@ -91,6 +102,7 @@ class Switch:
             )
 
     def _put_in(self, flow: Flow) -> None:
+        self._change()
         rank = _rank(flow)
         if rank not in self._of_rank:
             self._of_rank[rank] = {}
@@ -99,9 +111,9 @@ class Switch:
         self._flows[flow.key] = flow
         self._packets.setdefault(flow.key, 0)
         self.peak = max(self.peak, len(self._flows))
-        self._changed()
 
     def _take_out(self, key: tuple[Match, int]) -> None:
+        self._change()
         flow = self._flows.pop(key)
         del self._packets[key]
         rank = _rank(flow)
@@ -109,11 +121,18 @@ class Switch:
         if not self._of_rank[rank]:
             del self._of_rank[rank]
             self._ranks.remove(rank)
-        self._changed()
 
-    def _changed(self) -> None:
+    def _change(self) -> None:
+        """Forget what is true of the table as it is; it is about to change."""
+        self._settle_rows()
         self._columns = None
         self._flat.clear()
+
+    def _settle_rows(self) -> None:
+        if self._row_packets is not None:
+            for flow, packets in zip(self._flows.values(), self._row_packets.tolist(), strict=True):
+                self._packets[flow.key] += packets
+            self._row_packets = None
 
 
 def _rank(flow: Flow) -> Rank:

@@ -1,7 +1,5 @@
 """Compiled: many packets walked through flattened tables. Its twin is `EmbeddedNetwork.send`."""
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
@@ -12,11 +10,7 @@ from flowsieve.flow.flat_kernel import ONE, ZERO, interval_of
 
 @njit(cache=True, nogil=True)
 def list_ports(begin, ports, first, far):
-    """Port bits as lists.
-
-    Interval i sends to `hosts[hosts_of[i] : hosts_of[i + 1]]`, and to other switches out of the slots
-    `links[links_of[i] : links_of[i + 1]]`.
-    """
+    """Port bits as lists: the columns of `batch.Outputs`."""
     hosts_of = np.zeros(ports.shape[0] + 1, np.int64)
     links_of = np.zeros(ports.shape[0] + 1, np.int64)
     hosts = np.empty(1024, np.int32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from flowsieve.control.switches import Ticket
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.southbound.clock import VirtualClock
-from flowsieve.control.switches import Ticket
 from flowsieve.southbound.switch import Switch
 
 
