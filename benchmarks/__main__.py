@@ -13,7 +13,11 @@ NOT_BENCHMARKS = {"__main__", "loads", "bench", "network", "uncompiled"}
 
 
 def names() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name not in NOT_BENCHMARKS)
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules(benchmarks.__path__)
+        if module.name not in NOT_BENCHMARKS
+    )
 
 
 def main() -> int:

@@ -21,7 +21,11 @@ class Goal:
         return self.value >= self.bound if self.at_least else self.value <= self.bound
 
     def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "at_least" if self.at_least else "at_most": self.bound, "holds": self.holds}
+        return {
+            "value": self.value,
+            "at_least" if self.at_least else "at_most": self.bound,
+            "holds": self.holds,
+        }
 
 
 def at_least(value: float, bound: float) -> Goal:

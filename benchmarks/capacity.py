@@ -38,9 +38,12 @@ def tables_of(load: Load, capacity: int | None, sample: bool) -> tuple[Controlle
     controller = Controller(ControlState(topology, plan, settings=settings), network, tag)
     hosts = list(topology.hosts)
     everything = Filter.parse("True", load.schema)
-    requests = [Request(Op.ADVERTISE, f"a{i}", hosts[i * HOSTS // PUBLISHERS], everything) for i in range(PUBLISHERS)]
+    requests = [
+        Request(Op.ADVERTISE, f"a{i}", hosts[i * HOSTS // PUBLISHERS], everything) for i in range(PUBLISHERS)
+    ]
     requests += [
-        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % HOSTS], filter) for i, filter in enumerate(load.filters())
+        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % HOSTS], filter)
+        for i, filter in enumerate(load.filters())
     ]
     controller.submit(requests)
     return controller, network

@@ -1,4 +1,4 @@
-"""How soon a subscription takes effect where switches take 50 updates a second, against one operation of the busiest of them."""
+"""How soon a subscription takes effect on slow switches, against one operation on the busiest of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,14 @@ def run() -> Result:
             topology, tag = small_fat_tree(16), POOLS["ipv6"][0]
             plan = RegularPlan.make(load.schema, room=tag.room)
             network = EmbeddedNetwork(topology, updates_per_second=UPDATES_PER_SECOND)
-            controller = Controller(ControlState(topology, plan, settings=Settings(BUDGET, tables=tables)), network, tag)
+            controller = Controller(
+                ControlState(topology, plan, settings=Settings(BUDGET, tables=tables)), network, tag
+            )
             hosts = list(topology.hosts)
-            first = [Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], Filter.parse("True", load.schema)) for i in range(4)]
+            first = [
+                Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], Filter.parse("True", load.schema))
+                for i in range(4)
+            ]
             first += [Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 16], filters[i]) for i in range(THERE)]
             controller.submit(first)
             spent, busiest = [], []

@@ -43,7 +43,9 @@ def delivery() -> dict[str, float]:
     controller = Controller(ControlState(topology, plan, settings=Settings(BUDGET)), network, tag)
     hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
     requests = [Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], everything) for i in range(16)]
-    requests += [Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 64], filter) for i, filter in enumerate(load.filters())]
+    requests += [
+        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 64], filter) for i, filter in enumerate(load.filters())
+    ]
     controller.submit(requests)
     events = load.events()
     packets = packets_of(events, plan, tag)
@@ -56,9 +58,14 @@ def delivery() -> dict[str, float]:
 
 def run() -> Result:
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-    figures: dict[str, Any] = {"encoding, 8 attributes, 23 bits": encoding(), "delivery, 20 switches, 1,000 subscriptions": delivery()}
+    figures: dict[str, Any] = {
+        "encoding, 8 attributes, 23 bits": encoding(),
+        "delivery, 20 switches, 1,000 subscriptions": delivery(),
+    }
     goals: dict[str, Goal] = {
-        "events encoded per second and core": at_least(figures["encoding, 8 attributes, 23 bits"]["per_second"], 5e6),
+        "events encoded per second and core": at_least(
+            figures["encoding, 8 attributes, 23 bits"]["per_second"], 5e6
+        ),
         "events delivered per second and core": at_least(
             figures["delivery, 20 switches, 1,000 subscriptions"]["per_second"], 300e3
         ),

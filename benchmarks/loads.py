@@ -1,7 +1,8 @@
 """Synthetic subscriptions and events, the same for the same seed.
 
-`zipf`: interest popularity as in the seeds: hotspots of Zipf popularity, boxes and events around them, some dimensions left open.
-`narrow`: boxes of half-width 1.5 % of the domain around uniform points, no dimension left out.
+`zipf`: interest popularity as in the seeds: hotspots of Zipf popularity, boxes and events around them, some
+dimensions left open. `narrow`: boxes of half-width 1.5 % of the domain around uniform points, no dimension
+left out.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ class Load:
 
     def events(self, host: str = "") -> EventBatch:
         n = len(self.points)
-        columns = {
-            attribute.name: self.points[:, i].astype(float) for i, attribute in enumerate(self.schema)
-        }
+        columns = {attribute.name: self.points[:, i].astype(float) for i, attribute in enumerate(self.schema)}
         ids = np.array([f"e{i}" for i in range(n)], dtype=object)
         return EventBatch(self.schema, ids, np.full(n, host, dtype=object), columns)
 

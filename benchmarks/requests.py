@@ -49,7 +49,9 @@ def uncompiled(load: str) -> float:
         f"print(json.dumps(fat_tree_case({load!r}, UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS)))"
     )
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, check=True
+    )
     return float(json.loads(done.stdout)["requests_per_second"])
 
 

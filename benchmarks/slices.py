@@ -42,7 +42,10 @@ def run() -> Result:
             alone, last = found[1]
             assert all(final == last for _, final in found.values()), "the final tables differ"
             saved = {str(size): rounded(1 - total / alone) for size, (total, _) in found.items() if size > 1}
-            figures[f"{name}, {tables.value}"] = {"operations_one_by_one": alone, "share_saved_in_slices_of": saved}
+            figures[f"{name}, {tables.value}"] = {
+                "operations_one_by_one": alone,
+                "share_saved_in_slices_of": saved,
+            }
             if name == "zipf":
                 goals[f"zipf, {tables.value}: share saved in slices of 500"] = at_least(saved["500"], 0.40)
     return Result("slices", figures, goals=goals)

@@ -27,7 +27,9 @@ def run() -> Result:
     controller = Controller(ControlState(topology, plan, settings=Settings(BUDGET)), network, tag)
     hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
     requests = [Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], everything) for i in range(16)]
-    requests += [Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 64], filter) for i, filter in enumerate(load.filters())]
+    requests += [
+        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 64], filter) for i, filter in enumerate(load.filters())
+    ]
     controller.submit(requests)
     state = controller.state
     tables = {switch: network.read(switch) for switch in topology.switches}
@@ -40,6 +42,11 @@ def run() -> Result:
 
     cold = seconds(prove)
     spent = statistics.median(seconds(prove) for _ in range(ROUNDS))
-    figures = {"switches": len(tables), "flows": flows, "seconds": rounded(spent), "seconds_first": rounded(cold)}
+    figures = {
+        "switches": len(tables),
+        "flows": flows,
+        "seconds": rounded(spent),
+        "seconds_first": rounded(cold),
+    }
     goals = {"flows": at_least(flows, 100_000), "seconds": at_most(spent, 0.5)}
     return Result("verify", figures, goals=goals)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from flowsieve.network.topology import Topology
     from flowsieve.network.tree import TreeMap
 
-# Where each public name lives. It is loaded when it is first asked for, so that a part can be used without the whole.
+# Where each public name lives. It is loaded when it is first asked for, so that a part can be used without
+# the whole.
 _HOMES = {
     "Attribute": "content.schema",
     "BadInput": "errors",

@@ -160,7 +160,7 @@ def verify(
     return 0 if verdict.holds else 1
 
 
-@app.command(epilog=f"Example: flowsieve explain {EXAMPLE} --host paris symbol=OATS side=buy price=60 lots=9")
+@app.command(epilog=f"Example: flowsieve explain {EXAMPLE} --host paris symbol=OATS side=sell price=240 lots=9")
 def explain(
     scenario: ScenarioFile,
     host: Annotated[str, typer.Option("--host", metavar="H", help="The host that publishes the event.")],
@@ -185,7 +185,7 @@ def explain(
         list(state.subscriptions.values()),
         host,
         values,
-        state.behind,
+        state.trees,
     )
     published = any(offer.filter.matches(values) for offer in state.publishes(host))
     found = plain_explanation(setting.topology, explanation, published)
@@ -196,7 +196,7 @@ def explain(
     return 0
 
 
-@app.command(epilog=f"Example: flowsieve quote {EXAMPLE} --host rome '50 <= price < 100'")
+@app.command(epilog=f"Example: flowsieve quote {EXAMPLE} --host rome 'price < 100'")
 def quote(
     scenario: ScenarioFile,
     host: Annotated[str, typer.Option("--host", metavar="H", help="The host that would subscribe.")],

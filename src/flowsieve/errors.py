@@ -1,17 +1,17 @@
 """What can go wrong, as one tree.
 
-    FlowsieveError
-    ├── BadInput             what somebody gave us is wrong; nothing was changed (exit status 2)
-    │   ├── BadSchema
-    │   ├── BadFilter        points at the place in the filter's text
-    │   ├── BadValue         a value that an attribute cannot have
-    │   │   └── BadCell      … in a table of events; knows its row and column
-    │   ├── BadPlan
-    │   ├── BadTopology
-    │   └── BadScenario
-    ├── Refused              a good request that cannot be served (exit status 1)
-    │   └── TableFull
-    └── SwitchError          a switch did not do what it was told
+FlowsieveError
+├── BadInput             what somebody gave us is wrong; nothing was changed (exit status 2)
+│   ├── BadSchema
+│   ├── BadFilter        points at the place in the filter's text
+│   ├── BadValue         a value that an attribute cannot have
+│   │   └── BadCell      … in a table of events; knows its row and column
+│   ├── BadPlan
+│   ├── BadTopology
+│   └── BadScenario
+├── Refused              a good request that cannot be served (exit status 1)
+│   └── TableFull
+└── SwitchError          a switch did not do what it was told
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class BadSchema(BadInput):
 class BadFilter(BadInput):
     """A filter that cannot be read, or can match nothing; `column` counts from 1 in `text`."""
 
-    def __init__(self, message: str, *, text: str, column: int | None = None, place: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, text: str, column: int | None = None, place: str | None = None
+    ) -> None:
         super().__init__(message, place=place)
         self.text = text
         self.column = column
@@ -95,7 +97,8 @@ class TableFull(Refused):
     """A switch's table cannot hold even the coarsest entries that a request needs."""
 
     def __init__(self, *, switch: str, needed: int, capacity: int) -> None:
-        super().__init__(f"switch {switch} needs at least {needed} entries and has room for {capacity}")
+        entries = "1 entry" if needed == 1 else f"{needed} entries"
+        super().__init__(f"switch {switch} needs at least {entries} and has room for {capacity}")
         self.switch = switch
         self.needed = needed
         self.capacity = capacity

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +21,7 @@ WRONG = {
     "duplicates": "copies came twice",
     "refused": "requests refused",
 }
-REMEDY = "To have them served: raise table_capacity in [network], or take fewer trees."
+REMEDY = "To have this served, raise table_capacity in [network] or take fewer trees."
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(highlight=False, markup=False, emoji=False, stderr=True)
@@ -47,7 +48,7 @@ def progress() -> Iterator[Watcher]:
 
 def note(what: str, reasons: Sequence[str], of: int) -> None:
     """Requests or events that were not taken, on standard error: the first of so many, with the reason."""
-    _list_reasons(err, what, reasons, of)
+    _list_reasons(err, f"{what}:", reasons, of)
 
 
 def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
@@ -71,21 +72,23 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
             }
         )
     )
-    _list_reasons(out, "refused", report["first_refused"], report["refused"])
+    _list_reasons(out, "refused:", report["first_refused"], report["refused"])
     if report["refused"]:
-        out.print(Text(f"  {REMEDY}"))
-    _list_reasons(out, "rejected", report["first_rejected"], report["rejected"])
+        _indent(out, REMEDY)
+    _list_reasons(out, "rejected:", report["first_rejected"], report["rejected"])
     if report["coarsened"]:
         worst = max(report["coarsened"], key=report["coarsened"].get)
-        out.print(
-            f"  {len(report['coarsened'])} tables were coarsened to fit; {worst} pays most: "
-            f"{report['coarsened'][worst]:.3f} unwanted copies per event expected"
+        _indent(
+            out,
+            f"{len(report['coarsened']):,} tables were coarsened to fit; that costs most at {worst}: "
+            f"about {report['coarsened'][worst]:.2g} unwanted copies per event",
         )
 
 
 def encoded(written: Mapping[str, int], bits: int, folder: Path) -> None:
-    what = " and ".join(f"{n:,} {kind}" for kind, n in written.items())
-    out.print(f"{what} encoded in up to {bits} bits, into {folder}")
+    what = " and ".join(f"{written[kind]:,} {kind}" for kind in ("filters", "events") if kind in written)
+    rejected = f", {written['rejected']:,} rejected" if written.get("rejected") else ""
+    out.print(f"{what} encoded in up to {bits} bits{rejected}; into {folder}")
 
 
 def verdict(result: Mapping[str, Any], flows: int, switches: int) -> None:
@@ -110,23 +113,22 @@ def verdict(result: Mapping[str, Any], flows: int, switches: int) -> None:
     if witness is not None:
         event = "an address that no event has" if witness["event"] is None else _event(witness["event"])
         sender = f"{witness['publisher']} publishes " if witness["publisher"] else ""
-        out.print(Text(f"{witness['kind']}: {sender}{event}\n  {witness['where']}", "yellow"))
+        out.print(Text(f"{witness['kind']}: {sender}{event}", "yellow"))
+        _indent(out, witness["where"], "yellow")
 
 
 def explanation(found: Mapping[str, Any], host: str, values: Mapping[str, object]) -> None:
     out.print(Text.assemble((host, "bold"), f" publishes {_event(values)}"))
-    if not found["published"]:
-        out.print(f"  it is not sent: no advertisement of {host} holds it")
     for hop in found["hops"]:
-        out.print(Text.assemble("  ", (hop["switch"], "bold"), f", from {hop['came_from']}: {_fate(hop)}"))
+        _indent(out, Text.assemble((hop["switch"], "bold"), f", from {hop['came_from']}: {_fate(hop)}"))
         if hop["subscriptions"]:
-            out.print(Text(f"      for {_few(hop['subscriptions'])}", "dim"))
+            _indent(out, f"for {_few(hop['subscriptions'])}", "dim", by=6)
+    if not found["published"]:
+        _indent(out, f"it is not sent: no advertisement of {host} holds it", "yellow")
     delivered = _few(found["delivered"]) or "nobody"
     out.print(f"delivered to {delivered}; matches {_few(found['matches']) or 'no subscription'}")
-    for miss in found["missed"][:MOST]:
-        out.print(Text(f"  {miss['host']} misses it for {miss['subscription']}: {miss['why']}", "yellow"))
-    if len(found["missed"]) > MOST:
-        out.print(Text(f"  … and {len(found['missed']) - MOST:,} more", "yellow"))
+    missed = [f"{miss['subscription']} of {miss['host']}: {miss['why']}" for miss in found["missed"]]
+    _list_reasons(out, "missed by", missed[:MOST], len(missed))
 
 
 def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
@@ -145,7 +147,7 @@ def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
         )
     )
     if not result["fits"]:
-        out.print(Text(f"  {REMEDY}"))
+        _indent(out, REMEDY)
 
 
 def facts(rows: Mapping[str, str | Text]) -> Table:
@@ -180,6 +182,11 @@ def _few(names: Sequence[str]) -> str:
 
 def _list_reasons(console: Console, what: str, reasons: Sequence[str], of: int) -> None:
     for reason in reasons:
-        console.print(Text(f"  {what}: {reason}", "yellow"))
+        _indent(console, f"{what} {reason}", "yellow")
     if 0 < len(reasons) < of:
-        console.print(Text(f"  … and {of - len(reasons):,} more {what}", "yellow"))
+        _indent(console, f"… and {of - len(reasons):,} more", "yellow")
+
+
+def _indent(console: Console, text: str | Text, style: str = "", by: int = 2) -> None:
+    """Print lines that stay indented where they are wrapped."""
+    console.print(Padding(text if isinstance(text, Text) else Text(text, style), (0, 0, 0, by), expand=False))

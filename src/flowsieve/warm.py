@@ -1,6 +1,7 @@
 """Compile the kernels once, so that the first command does not have to: `python -m flowsieve.warm`.
 
-Numba keeps what it compiled beside the sources. A tiny network with every kind of table goes through all that a command may do.
+Numba keeps what it compiled beside the sources. A tiny network with every kind of table goes through all that
+a command may do.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def warm() -> None:
     """Go once through every kernel."""
     plan = RegularPlan.make(SCHEMA)
     rng = np.random.default_rng(0)
-    values = [{"level": int(n), "ratio": float(r), "kind": "b"} for n, r in zip(range(0, 100, 7), rng.random(15), strict=True)]
+    values = [
+        {"level": int(n), "ratio": float(r), "kind": "b"}
+        for n, r in zip(range(0, 100, 7), rng.random(15), strict=True)
+    ]
     events = EventBatch.from_events(SCHEMA, "h0", values)
     sample = EventSample.of(plan, events)
     settings = [Settings(tables=tables, budget=8) for tables in Tables]

@@ -195,7 +195,9 @@ def test_an_interest_that_changes_nothing_hides_no_later_change_of_its_slice(tab
     example.add(Side.SUBSCRIBER, "h2", "00")
     example.add(Side.SUBSCRIBER, "h2", "01")
     example.add(Side.SUBSCRIBER, "h3", "0010")
-    example.compiler.change("h2", Side.SUBSCRIBER, DzSet.of("0"), adding=True)  # as a whole it is there already
+    example.compiler.change(
+        "h2", Side.SUBSCRIBER, DzSet.of("0"), adding=True
+    )  # as a whole it is there already
     example.add(Side.SUBSCRIBER, "h3", "0001")
     example.compiler.work_out_anew()
     assert len(example.compiler.update()) == 0

@@ -13,7 +13,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.regular import RegularPlan
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import center_tree, hosts_behind
+from flowsieve.network.tree import TreeMap, center_tree
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 7}})
 PLAN = RegularPlan.make(SCHEMA)  # three bits: dz 011 is a == 3
@@ -55,7 +55,7 @@ def explained(tables: dict[str, list[Flow]], host: str = "h1", **values: object)
         WANTED,
         host,
         values,
-        lambda switch, port: hosts_behind(TOPOLOGY, TREE, switch, port),
+        TreeMap.single(TREE),
     )
 
 

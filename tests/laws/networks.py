@@ -20,7 +20,9 @@ def topologies(draw: st.DrawFn, switches: int = 5, hosts: int = 5, extra: int = 
         if a != b:
             links.append((f"s{a}", f"s{b}"))
     homes = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=hosts))
-    return Topology.make(links, {f"h{i}": f"s{home}" for i, home in enumerate(homes)}, [f"s{i}" for i in range(n)])
+    return Topology.make(
+        links, {f"h{i}": f"s{home}" for i, home in enumerate(homes)}, [f"s{i}" for i in range(n)]
+    )
 
 
 @st.composite

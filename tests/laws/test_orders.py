@@ -1,4 +1,4 @@
-"""Carrying out a difference step by step loses nothing that is served before and after, and never exceeds the capacity."""
+"""A difference carried out step by step loses nothing in between, and never exceeds the capacity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from flowsieve.flow.meaning import look_up
 from flowsieve.flow.order import ordered
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 
-tables = st.dictionaries(cells(), st.sets(st.integers(1, 3)).map(lambda ports: tuple(sorted(ports))), max_size=9)
+tables = st.dictionaries(
+    cells(), st.sets(st.integers(1, 3)).map(lambda ports: tuple(sorted(ports))), max_size=9
+)
 
 
 def kept(table: dict[Dz, Ports], cell: Dz) -> set[int]:

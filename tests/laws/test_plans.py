@@ -1,4 +1,4 @@
-"""What holds for every plan, filter, budget and sample; above all: no event that a filter matches is missed."""
+"""What holds for every plan, filter, budget and sample; above all: no event that a filter matches is lost."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_exact_cover_is_every_cell_that_is_touched_and_no_other_with_a_value
 
 
 def place_by_fractions(axis: Axis, number: float) -> int:
-    """The design's words: floor((v-min)/(max-min+1)·2^k), for floats without the 1 and with the top in the last cell."""
+    """In the design's words: floor((v-min)/(max-min+1)·2^k), and for floats floor((v-min)/(max-min)·2^k)."""
     attribute = axis.attribute
     width = Fraction(attribute.max) - Fraction(attribute.min) + (attribute.kind != "float")
     place = (Fraction(number) - Fraction(attribute.min)) * 2**axis.bits // width
@@ -318,14 +318,14 @@ def test_a_plan_comes_back_from_json(case: Case) -> None:
 
 @dataclass(frozen=True)
 class Skewed:
-    """Another kind of plan: it cuts cells anywhere, on the axis where they are longest, and some sooner than others."""
+    """Another kind of plan: it cuts a cell where it is longest, at a third, and some sooner than others."""
 
     axes: tuple[Axis, ...]
 
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         sizes = [last - first + 1 for first, last in zip(cell.first, cell.last, strict=True)]
         axis = sizes.index(max(sizes))
-        if sizes[axis] == 1 or cell.dz.length == 5 + cell.dz.bits % 3:
+        if sizes[axis] == 1 or cell.dz.length >= 5 + cell.dz.bits % 3:
             return None
         return cell.halves(axis, cell.first[axis] + max(1, sizes[axis] // 3))
 

@@ -176,7 +176,8 @@ def promised(state: ControlState) -> set[tuple[str, Dz, str]]:
 
 def offered(state: ControlState) -> set[tuple[str, Dz]]:
     return {
-        (offer.host, cell) for offer in state.advertisements.values() for cell in CELLS if offer.dz.covers(cell)
+        (offer.host, cell) for offer in state.advertisements.values() for cell in CELLS if
+        offer.dz.covers(cell)
     }
 
 

@@ -70,7 +70,10 @@ class Checked:
             kind: {dz: frozenset(ports) for dz, ports in tables[switch].items() if part.covers(dz)}
             for kind, tables in self.tables.items()
         }
-        plain = {Dz(part.bits << dz.length | dz.bits, part.length + dz.length): ports for dz, ports in meaning.overlay(labels).items()}
+        plain = {
+            Dz(part.bits << dz.length | dz.bits, part.length + dz.length): ports
+            for dz, ports in meaning.overlay(labels).items()
+        }
         assert mine[Tables.OVERLAY] == plain
         assert [meaning.look_up(mine[Tables.SMALLEST], cell) for cell in space] == labels
         assert len(mine[Tables.SMALLEST]) == meaning.smallest([frozenset([label]) for label in labels])
@@ -107,7 +110,8 @@ def test_tables_do_not_depend_on_the_order_of_requests(
 ) -> None:
     requests = data.draw(
         st.lists(
-            st.tuples(st.sampled_from(sorted(topology.hosts)), st.sampled_from(list(Side)), dz_sets()), max_size=8
+            st.tuples(st.sampled_from(sorted(topology.hosts)), st.sampled_from(list(Side)), dz_sets()),
+            max_size=8,
         )
     )
     trees, found = trees_of(topology, several), []

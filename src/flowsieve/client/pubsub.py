@@ -158,7 +158,7 @@ class PubSub:
             list(state.subscriptions.values()),
             host,
             check_event(self.schema, {**(event or {}), **values}),
-            state.behind,
+            state.trees,
         )
 
     def _filter(self, text: str) -> Filter:

@@ -73,7 +73,9 @@ class EventBatch:
         """Batches of one schema, one after the other; what their unknown words were is not kept."""
         first = batches[0]
         columns = {name: np.concatenate([batch.columns[name] for batch in batches]) for name in first.columns}
-        ids, hosts = (np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "hosts"))
+        ids, hosts = (
+            np.concatenate([getattr(batch, name) for batch in batches]) for name in ("ids", "hosts")
+        )
         return cls(first.schema, ids, hosts, columns)
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import TreeMap, center_tree, hosts_behind
+from flowsieve.network.tree import TreeMap, center_tree
 
 DEFAULT_BUDGET = 32
 
@@ -93,11 +93,6 @@ class ControlState:
     def waste(self) -> dict[str, float]:
         """The unwanted copies per event that each coarsened table is expected to send."""
         return self._tables.waste()
-
-    def behind(self, switch: str, port: int) -> frozenset[str]:
-        """The hosts that a switch can reach through a port on some tree."""
-        found = (hosts_behind(self.topology, tree, switch, port) for tree in self.trees.trees)
-        return frozenset().union(*found)
 
     def interests(self, side: Side) -> dict[str, Interest]:
         """All of one side, by id."""

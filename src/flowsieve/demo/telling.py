@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 
 from flowsieve.client.pubsub import PubSub
 from flowsieve.demo.compare import Carried, best_broker, broadcast, brokered
 from flowsieve.demo.delivery import Delivered, install, send
 from flowsieve.demo.story import Statement, Story
-from flowsieve.flow.explain import Explanation, explain
+from flowsieve.flow.explain import Explanation
 from flowsieve.flow.verify import Verdict
-from flowsieve.network.tree import hosts_behind
 
 SIEVE, BROADCAST, BROKER = "flowsieve", "broadcast", "central broker"
 
@@ -59,20 +58,8 @@ class Telling:
 
     @cached_property
     def followed(self) -> Explanation:
-        """The way of one event, asked on the one of the trees that serves it."""
-        story, state = self.story, self.pubsub.state
-        tree = state.trees.tree_of(state.plan.encode(story.followed)[0])
-        return explain(
-            story.topology,
-            state.plan,
-            self.pubsub.tag,
-            self.pubsub.tables(),
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-            story.followed_host,
-            story.followed,
-            partial(hosts_behind, story.topology, tree),
-        )
+        """The way of one event."""
+        return self.pubsub.explain(self.story.followed_host, self.story.followed)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -17,12 +17,14 @@ from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.weights import BY_VOLUME, Weights
 from flowsieve.index.dz import Dz
 
-SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request need not
+SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request fits
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
 ROUNDS = 18
+
+
 @dataclass(frozen=True, slots=True)
 class Coarse:
-    """A coarsened table: its entries, the price of an entry it was made at, and the unwanted copies per event it is expected to send."""
+    """A coarsened table, the price of an entry that it was made at, and the unwanted copies per event to expect."""
 
     table: dict[Dz, Ports]
     price: float
@@ -38,7 +40,10 @@ class FittedTables:
     """The aims of all switches: what the compiler wants, made to fit each switch's capacity."""
 
     def __init__(
-        self, compiler: Compiler, capacity: Mapping[str, int] | int | None = None, weights: Weights = BY_VOLUME
+        self,
+        compiler: Compiler,
+        capacity: Mapping[str, int] | int | None = None,
+        weights: Weights = BY_VOLUME,
     ) -> None:
         self.compiler = compiler
         switches = compiler.topology.switches
@@ -53,7 +58,8 @@ class FittedTables:
     def update(self) -> dict[str, list[Change]]:
         """The net difference of all aims since the last update.
 
-        Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back and update again.
+        Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back
+        and update again.
         """
         update = self.compiler.update()
         exact = update.by_switch()
@@ -61,16 +67,16 @@ class FittedTables:
             return exact
         was = dict(self._coarse)
         exact = joined(self._withheld, exact)
-        pending = update.touched
+        pending = update.touched | self._withheld.keys()
         try:
             while pending:
-                pending, more = self._expect_more_from({switch for switch in pending if self._fit(switch)})
+                pending, more = self._expect_more_from({switch for switch in sorted(pending) if self._fit(switch)})
                 exact = joined(exact, more)
         except TableFull:
             self._coarse, self._withheld = was, exact
             raise
         self._withheld = {}
-        for switch in was.keys() | self._coarse.keys():
+        for switch in sorted(was.keys() | self._coarse.keys()):
             before = was[switch].table if switch in was else self._exact_before(switch, exact.get(switch, []))
             changes = changes_between(before, self.table(switch))
             exact.pop(switch, None)
@@ -97,7 +103,7 @@ class FittedTables:
         return table
 
     def _expect_more_from(self, coarse: set[str]) -> tuple[set[str], dict[str, list[Change]]]:
-        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; whom that concerns, and how."""
+        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; what that changes."""
         fresh = coarse - self._loose
         if not fresh or self.compiler.tables is not Tables.FREE:
             return set(), {}
@@ -118,7 +124,11 @@ class FittedTables:
             self._coarse.pop(switch, None)
             return False
         self._coarse[switch] = coarsened(
-            self.compiler, switch, limit, self.weights, math.inf if capacity == 1 else coarse.price if coarse else None
+            self.compiler,
+            switch,
+            limit,
+            self.weights,
+            math.inf if capacity == 1 else coarse.price if coarse else None,
         )
         fewest = len(self._coarse[switch].table)
         if fewest > limit:
@@ -128,7 +138,9 @@ class FittedTables:
         return True
 
 
-def coarsened(compiler: Compiler, switch: str, limit: int, weights: Weights, price: float | None = None) -> Coarse:
+def coarsened(
+    compiler: Compiler, switch: str, limit: int, weights: Weights, price: float | None = None
+) -> Coarse:
     """A table of at most `limit` entries where that is possible, at the given price of an entry if that still fits."""
     pruning = [Pruning(compiler, trie, weights) for trie in compiler.tries(switch)]
 
@@ -218,5 +230,7 @@ class Pruning:
     def _make(self, out: NDArray[np.uint64], write: bool) -> int:
         rows, vectors, *_ = self._palette
         return int(
-            coarsen_kernel.table_of_cut(rows, vectors, self._ends, self._keys, self._keep, self._values, out, write)
+            coarsen_kernel.table_of_cut(
+                rows, vectors, self._ends, self._keys, self._keep, self._values, out, write
+            )
         )

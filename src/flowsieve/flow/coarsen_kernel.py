@@ -1,8 +1,9 @@
 """Fit a switch's table into few entries, where that costs least unwanted traffic.
 
-A subtree may be collapsed into one region that gets every port any part of it needs; its price is the traffic that then goes out of
-ports that did not ask for it. For a price λ of an entry, one pass bottom-up finds the best cut of the trie (collapse, or keep what the
-children need); the cut's labels then make the smallest table. λ is chosen so that the table fits.
+A subtree may be collapsed into one region that gets every port any part of it needs; its price is the traffic
+that then goes out of ports that did not ask for it. For a price λ of an entry, one pass bottom-up finds the
+best cut of the trie (collapse, or keep what the children need); the cut's labels then make the smallest
+table. λ is chosen so that the table fits.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def price_nodes(
 ):  # fmt: skip
     """The trie in preorder: where each subtree ends, its dz, the ports it needs, and what collapsing it would cost.
 
-    Traffic is given as sorted cells (rows of hi, lo, length) over which a mass is spread evenly; `mass` adds up the cells before each.
-    A leaf weighs what lies in it; nothing, where nothing can arrive. What coarse neighbours send
-    too much weighs nothing either: it is little.
+    Traffic is given as sorted cells (rows of hi, lo, length) over which a mass is spread evenly; `mass` adds
+    up the cells before each. A leaf weighs what lies in it; nothing, where nothing can arrive. What coarse
+    neighbours send too much weighs nothing either: it is little.
     """
     path, stage, place = scratch[0], scratch[1], scratch[2].copy()
     left, wanted, advertised = links[LEFT], sets[WANTED], sets[ADVERTISED]
@@ -147,13 +148,15 @@ def single_sets(rows, vectors, label_ids, set_ids, combined, sizes, unions, sing
 
 @njit(cache=True, nogil=True)
 def cut_tree(
-    rows, vectors, label_ids, set_ids, combined, sizes, ends, extras, singles, price, costs, values, ways, keep
+    rows, vectors, label_ids, set_ids, combined, sizes, ends, extras, singles, price, costs, values, ways,
+    keep
 ):  # fmt: skip
     """A good cut at a price per entry: `keep[k]` is whether node k is split further. Returns the waste of the cut.
 
-    Bottom-up, a node is worked out both collapsed and split at best; the parent chooses, since a collapsed child's label may ask for an
-    entry that a split one's would not. What children need is counted as the smallest table counts it: one more entry where they have no
-    label in common. `ways[k]` says which children are collapsed in the best split.
+    Bottom-up, a node is worked out both collapsed and split at best; the parent chooses, since a collapsed
+    child's label may ask for an entry that a split one's would not. What children need is counted as the
+    smallest table counts it: one more entry where they have no label in common. `ways[k]` says which children
+    are collapsed in the best split.
     """
     palette = (rows, vectors, label_ids, set_ids, combined, sizes)
     n = ends.shape[0]
@@ -167,7 +170,9 @@ def cut_tree(
             if cost >= costs[k]:
                 continue
             both, apart = combined_set(
-                palette, singles[left] if way & 1 else values[left], singles[right] if way & 2 else values[right]
+                palette,
+                singles[left] if way & 1 else values[left],
+                singles[right] if way & 2 else values[right],
             )
             if apart:
                 cost += price
@@ -190,7 +195,7 @@ def cut_tree(
 
 @njit(cache=True, nogil=True)
 def table_of_cut(rows, vectors, ends, keys, keep, values, out, write):
-    """The smallest table of the cut's labels; its entries into `out` (hi, lo, length, ports...) if asked. Returns how many."""
+    """The smallest table of the cut's labels; its entries into `out` if asked (hi, lo, length, ports...)."""
     n, count = ends.shape[0], 0
     above = np.zeros(200, np.int64)  # the label in force, by depth
     top = np.int64(keys[0, 2])

@@ -1,7 +1,8 @@
 """From the interests of all hosts to the tables of all switches, maintained as interests come and go.
 
-The tables are a function of the interests, not of the order in which they came. `change` takes what a host newly wants or publishes,
-or no longer does; `update` gives the net difference of all tables since the last update, so a slice of requests costs one difference.
+The tables are a function of the interests, not of the order in which they came. `change` takes what a host
+newly wants or publishes, or no longer does; `update` gives the net difference of all tables since the last
+update, so a slice of requests costs one difference.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
-
 MOST_SETS = 1 << 20  # sets of labels, before the palette is cleared
 
 
 class Tables(Enum):
     """What kind of table to make of the port sets.
 
-    OVERLAY: the sets of the ports laid over each other; changes stay local. SMALLEST: as few entries as can be (ORTC).
-    FREE: as few as can be given what can arrive at the switch at all.
+    OVERLAY: the sets of the ports laid over each other; changes stay local. SMALLEST: as few entries as can
+    be (ORTC). FREE: as few as can be given what can arrive at the switch at all.
     """
 
     OVERLAY = "overlay"
@@ -160,7 +160,11 @@ class Compiler:
         self._entries = np.zeros(tries, np.int64)
         self._palette = palette_kernel.Palette(self.words)
         self._counts: Any = List(
-            [np.full(1024 + 4 * hosts, -1, np.int32), np.zeros(1024, np.int32), np.zeros(1024 + 4 * hosts, np.int32)]
+            [
+                np.full(1024 + 4 * hosts, -1, np.int32),
+                np.zeros(1024, np.int32),
+                np.zeros(1024 + 4 * hosts, np.int32),
+            ]
         )
         self._host_counters = np.array([0, 2 * hosts], np.int64)
         for trie in range(tries if self._mode else 0):
@@ -237,7 +241,8 @@ class Compiler:
     def work_out_anew(self) -> None:
         """Have the next update derive every table from the port sets, whatever it knows of them; that changes no table.
 
-        Sets of labels that no node has any more are never freed one by one, so this also starts a new palette.
+        Sets of labels that no node has any more are never freed one by one, so this also starts a new
+        palette.
         """
         self._palette = palette_kernel.Palette(self.words)
         for trie in range(len(self._roots)):

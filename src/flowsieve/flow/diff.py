@@ -1,4 +1,4 @@
-"""Differences between flow tables: in dz and ports as the compiler sees them, and as operations that a switch carries out."""
+"""Differences between flow tables: in dz and ports as the compiler sees them, and as a switch's operations."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from flowsieve.header.address import Prefix
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 
-CONTENT_PRIORITY = 1000  # + the length of the dz; 0 is the table miss, 2000 and up are transitions and service
+CONTENT_PRIORITY = (
+    1000  # + the length of the dz; 0 is the table miss, 2000 and up are transitions and service
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowsieve.content.event import check_event
@@ -14,8 +14,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.network.topology import Topology
-
-Behind = Callable[[str, int], frozenset[str]]
+from flowsieve.network.tree import TreeMap, hosts_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,12 @@ def explain(
     subscriptions: Sequence[Interest],
     host: str,
     values: Mapping[str, object],
-    behind: Behind,
+    trees: TreeMap,
 ) -> Explanation:
-    """Follow an event that a host publishes; `behind` tells which hosts a switch serves through a port."""
+    """Follow an event that a host publishes; the trees tell which hosts a switch serves through a port."""
     values = check_event(plan.schema, values)
     topology.endpoint(host)
-    case = _Case(topology, tag, {s: tuple(flows) for s, flows in tables.items()}, subscriptions, host, behind)
+    case = _Case(topology, tag, {s: tuple(flows) for s, flows in tables.items()}, subscriptions, host, trees)
     wanted = [each for each in subscriptions if each.host != host and each.filter.matches(values)]
     if not any(each.host == host and each.filter.matches(values) for each in advertisements):
         why = f"no advertisement of {host} holds the event, so it is not published"
@@ -95,7 +94,7 @@ class _Case:
     tables: Mapping[str, tuple[Flow, ...]]
     subscriptions: Sequence[Interest]
     publisher: str
-    behind: Behind
+    trees: TreeMap
 
     def steps(self, dz: Dz) -> tuple[Step, ...]:
         prefix = self.tag.prefix(dz)
@@ -105,13 +104,16 @@ class _Case:
         ids: dict[str, None] = {}
         for to in step.out:
             assert step.flow is not None
-            for each in self._cause(dz, step.flow, self._served(step.switch, to)):
+            for each in self._cause(dz, step.flow, self._served(dz, step.switch, to)):
                 ids[each.id] = None
         return Hop(step.switch, step.came_from, self.tag.address(dz), step.flow, step.out, tuple(ids))
 
-    def _served(self, switch: str, neighbour: str) -> list[Interest]:
-        """The subscriptions behind a port."""
-        hosts = self.behind(switch, self.topology.port(switch, neighbour))
+    def _behind(self, dz: Dz, switch: str, port: int) -> frozenset[str]:
+        return hosts_behind(self.topology, self.trees.tree_of(dz), switch, port)
+
+    def _served(self, dz: Dz, switch: str, neighbour: str) -> list[Interest]:
+        """The subscriptions behind a port, on the tree of a dz."""
+        hosts = self._behind(dz, switch, self.topology.port(switch, neighbour))
         return [each for each in self.subscriptions if each.host in hosts]
 
     def _cause(self, dz: Dz, flow: Flow, served: list[Interest]) -> list[Interest]:
@@ -141,7 +143,7 @@ class _Case:
             for step in steps:
                 near = self.topology.neighbours(step.switch)
                 for port, to in enumerate(near, 1):
-                    if to in (step.came_from, *step.out) or host not in self.behind(step.switch, port):
+                    if to in (step.came_from, *step.out) or host not in self._behind(dz, step.switch, port):
                         continue
                     if step.flow is None:
                         yield f"{step.switch} has no entry for {self.tag.address(dz)} and drops it"

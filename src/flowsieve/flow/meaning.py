@@ -1,7 +1,8 @@
 """What the compiled tables must mean, written as obviously as possible; small spaces only.
 
-A cell is a number of `depth` bits. `port_sets` says from first principles which ports want and which advertise a cell at a switch;
-`overlay` and `smallest` say which table follows from the labels of all cells. The compiler is tested against these.
+A cell is a number of `depth` bits. `port_sets` says from first principles which ports want and which
+advertise a cell at a switch; `overlay` and `smallest` say which table follows from the labels of all cells.
+The compiler is tested against these.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def label(wanted: Label, advertised: Label) -> Label:
 
 
 def arrivals(wanted: Label, advertised: Label, host_ports: Label) -> Label:
-    """The ports that a cell can come in on: a host's as advertised, a neighbour's if something besides it is wanted here."""
+    """The ports that a cell can come in on: a host's as advertised, a neighbour's if more than it wants it here."""
     return frozenset(port for port in advertised if port in host_ports or wanted - {port})
 
 

@@ -1,8 +1,9 @@
 """The order in which one table's changes are carried out, so that nothing served before and after is lost in between.
 
-With room for old and new entries together: install and modify the longest prefixes first, then remove the shortest first.
-When tight: an entry over the changed region is widened to all ports that any part of the region has before or after, what changes below
-it is removed, the new entries are added, and the covering entry gets its final form. That needs one entry of room.
+With room for old and new entries together: install and modify the longest prefixes first, then remove the
+shortest first. When tight: an entry over the changed region is widened to all ports that any part of the
+region has before or after, what changes below it is removed, the new entries are added, and the covering
+entry gets its final form. That needs one entry of room.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from flowsieve.flow.diff import Change, Table, apply_changes
 from flowsieve.index.dz import Dz
 
 
-def ordered(old: Table, changes: Sequence[Change], capacity: int | None = None, within: Sequence[Dz] = ()) -> list[Change]:
+def ordered(
+    old: Table, changes: Sequence[Change], capacity: int | None = None, within: Sequence[Dz] = ()
+) -> list[Change]:
     """The changes as single steps in a safe order that never holds more than `capacity` entries.
 
     `within` are the partitions, which a covering entry must not leave.
@@ -48,7 +51,8 @@ def tight(old: Table, changes: Sequence[Change]) -> list[Change]:
     below_old = {dz for dz in old if top.covers(dz) and dz != top}
     below_new = {dz for dz in new if top.covers(dz) and dz != top}
     changed = [change.dz for change in changes if change.dz != top]
-    # An entry that covers a changed one would catch its packets while it is away, so it goes and comes back too.
+    # An entry that covers a changed one would catch its packets while it is away, so it goes and comes back
+    # too.
     disturbed = {dz for dz in below_old | below_new if any(dz.covers(other) for other in changed)}
     wide = {port for dz in below_old for port in old[dz]} | {port for dz in below_new for port in new[dz]}
     for table in (old, new):
@@ -57,8 +61,13 @@ def tight(old: Table, changes: Sequence[Change]) -> list[Change]:
             wide |= set(table[max(holding, key=lambda dz: dz.length)])
     cover = tuple(sorted(wide))
     steps = [Change(top, old.get(top), cover)] if old.get(top) != cover else []
-    steps += [Change(dz, old[dz], None) for dz in sorted(disturbed & below_old, key=lambda dz: (dz.length, dz.bits))]
-    steps += [Change(dz, None, new[dz]) for dz in sorted(disturbed & below_new, key=lambda dz: (-dz.length, dz.bits))]
+    steps += [
+        Change(dz, old[dz], None) for dz in sorted(disturbed & below_old, key=lambda dz: (dz.length, dz.bits))
+    ]
+    steps += [
+        Change(dz, None, new[dz])
+        for dz in sorted(disturbed & below_new, key=lambda dz: (-dz.length, dz.bits))
+    ]
     if new.get(top) != cover:
         steps.append(Change(top, cover, new.get(top)))
     return steps

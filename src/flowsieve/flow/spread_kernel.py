@@ -1,12 +1,13 @@
 """How a change of one host's interest spreads over the switches of its tree.
 
-Each switch has, per partition, a binary trie whose leaves hold two port sets: `wanted` (ports behind which somebody subscribes)
-and `advertised` (ports behind which somebody publishes). A change of one port's bit over a region is told to the neighbour behind
-port p only where "anything besides p" changes with it, so a request costs what it touches. Equal sibling leaves are merged: the
-trie is a function of the interests alone, whatever the order in which they came.
+Each switch has, per partition, a binary trie whose leaves hold two port sets: `wanted` (ports behind which
+somebody subscribes) and `advertised` (ports behind which somebody publishes). A change of one port's bit over
+a region is told to the neighbour behind port p only where "anything besides p" changes with it, so a request
+costs what it touches. Equal sibling leaves are merged: the trie is a function of the interests alone,
+whatever the order in which they came.
 
-Lists of arrays stand for structures, since a callee can then replace an array by a larger one. The plain twin is
-`flow.meaning.port_sets`, from which the laws compare.
+Lists of arrays stand for structures, since a callee can then replace an array by a larger one. The plain twin
+is `flow.meaning.port_sets`, from which the laws compare.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from flowsieve.flow.words_kernel import (
-    NONE,
     ONE,
     SEVERAL,
     ZERO,
@@ -27,7 +27,6 @@ from flowsieve.flow.words_kernel import (
     grown_rows,
     has_port,
     only_port,
-    same,
 )
 
 # Rows of `sets`: per trie node, port sets. `value` and `force` belong to table_kernel.
@@ -39,7 +38,8 @@ DIRTY, ENTRY = np.uint8(1), np.uint8(2)
 # `counters`.
 FREE_TOP, NODES, HEAD, TAIL, VISITS, GONE, OPS, DIRTY_TRIES, MESSAGES = 0, 1, 2, 3, 4, 5, 6, 7, 8
 N_COUNTERS = 16
-# `work[QUEUE]` columns: trie, kind, port, value, hi, lo, length, previous message to the same trie of this item + 1.
+# `work[QUEUE]` columns: trie, kind, port, value, hi, lo, length, previous message to the same trie of this
+# item + 1.
 QUEUE, REMOVED, CHANGED = 0, 1, 2
 Q_TRIE, Q_KIND, Q_PORT, Q_ON, Q_HI, Q_LO, Q_LEN, Q_PREV = 0, 1, 2, 3, 4, 5, 6, 7
 Q_COLUMNS = 8
@@ -126,11 +126,15 @@ def merge_if_equal(links, left, mark, wanted, advertised, force, work, counters,
 
 @njit(cache=True)
 def enqueue(work, counters, trie, kind, port, on, hi, lo, length, previous):
-    """Append a message; where it completes a region with the message before it, widen that one instead. Returns the message's row."""
+    """Append a message, or widen the one before it if the two complete a region; the message's row."""
     queue = work[QUEUE]
     if previous >= 0 and queue[previous, Q_ON] == on and np.int64(queue[previous, Q_LEN]) == length:
         bit_hi, bit_lo = bit_words(length - 1)
-        if queue[previous, Q_HI] | bit_hi == hi and queue[previous, Q_LO] | bit_lo == lo and hi & bit_hi | lo & bit_lo != ZERO:
+        if (
+            queue[previous, Q_HI] | bit_hi == hi
+            and queue[previous, Q_LO] | bit_lo == lo
+            and hi & bit_hi | lo & bit_lo != ZERO
+        ):
             while True:
                 length -= 1
                 queue[previous, Q_LEN] = np.uint64(length)
@@ -139,7 +143,11 @@ def enqueue(work, counters, trie, kind, port, on, hi, lo, length, previous):
                     return previous
                 bit_hi, bit_lo = bit_words(length - 1)
                 hi, lo = queue[previous, Q_HI], queue[previous, Q_LO]
-                if queue[before, Q_HI] | bit_hi != hi or queue[before, Q_LO] | bit_lo != lo or hi & bit_hi | lo & bit_lo == ZERO:
+                if (
+                    queue[before, Q_HI] | bit_hi != hi
+                    or queue[before, Q_LO] | bit_lo != lo
+                    or hi & bit_hi | lo & bit_lo == ZERO
+                ):
                     return previous
                 queue[previous, Q_ON] = VOID
                 previous = before
@@ -176,7 +184,9 @@ def tell_neighbours(work, counters, shape, last, trie, kind, port, was, on, hi, 
         return
     for p in range(towards.shape[1]):
         if p != port and towards[trie, p] >= 0:
-            last[p] = enqueue(work, counters, towards[trie, p], kind, back[trie, p], on, hi, lo, length, last[p])
+            last[p] = enqueue(
+                work, counters, towards[trie, p], kind, back[trie, p], on, hi, lo, length, last[p]
+            )
 
 
 @njit(cache=True)
@@ -189,7 +199,10 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
     path, stage, last, seen = scratch[0], scratch[1], scratch[2], scratch[3]
     node, depth, top = np.int64(roots[trie]), np.int64(starts[trie]), np.int64(starts[trie])
     counters[MESSAGES] += 1
-    left, old = links[LEFT], length  # nodes below depth `old` are new, and dirty though those above may not be
+    left, old = (
+        links[LEFT],
+        length,
+    )  # nodes below depth `old` are new, and dirty though those above may not be
     while depth < length:
         if left[node] < 0:
             if has_port(sets[kind][node], port) == wish:
@@ -241,7 +254,9 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
             hi &= ~bit_hi
             lo &= ~bit_lo
             mark[node] |= DIRTY  # a dirty node has dirty nodes above it, or none of the passes would find it
-            merge_if_equal(links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level)
+            merge_if_equal(
+                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level
+            )
             level -= 1
     if changed == 0:
         return
@@ -278,7 +293,11 @@ def announce(work, counters, partition_dz, switch, kind, port, on, hi, lo, lengt
     """Send a change of a host's own interest to its switch, partition by partition."""
     n = partition_dz.shape[0]
     for part in range(n):
-        part_hi, part_lo, part_len = partition_dz[part, 0], partition_dz[part, 1], np.int64(partition_dz[part, 2])
+        part_hi, part_lo, part_len = (
+            partition_dz[part, 0],
+            partition_dz[part, 1],
+            np.int64(partition_dz[part, 2]),
+        )
         shorter = min(part_len, length)
         a_hi, a_lo = cut(hi, lo, shorter)
         b_hi, b_lo = cut(part_hi, part_lo, shorter)
@@ -290,7 +309,8 @@ def announce(work, counters, partition_dz, switch, kind, port, on, hi, lo, lengt
             enqueue(work, counters, switch * n + part, kind, port, on, hi, lo, length, -1)
 
 
-# A host's own tries count how many of its interests ask for exactly a dz. `counts[COUNT]`: per node; otherwise as `links`.
+# A host's own tries count how many of its interests ask for exactly a dz. `counts[COUNT]`: per node;
+# otherwise as `links`.
 COUNT = 2
 
 
@@ -312,7 +332,9 @@ def take_counted_pair(counts, counters):
 
 
 @njit(cache=True)
-def add_interest(counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port):
+def add_interest(
+    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
+):
     """Count one more dz of a host; announce it unless another already covers it."""
     node, covered = np.int64(root), False
     for depth in range(length):
@@ -329,7 +351,9 @@ def add_interest(counts, host_counters, root, hi, lo, length, work, counters, pa
 
 
 @njit(cache=True)
-def drop_interest(counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port, scratch):
+def drop_interest(
+    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port, scratch
+):
     """Count one dz of a host less; announce the gaps that nothing else of the host covers."""
     path, stage = scratch[0], scratch[1]
     node, covered = np.int64(root), False
@@ -384,13 +408,29 @@ def drop_interest(counts, host_counters, root, hi, lo, length, work, counters, p
 
 
 @njit(cache=True, nogil=True)
-def change_interest(counts, host_counters, root, dz, adding, work, counters, partition_dz, switch, kind, port, scratch):
+def change_interest(
+    counts, host_counters, root, dz, adding, work, counters, partition_dz, switch, kind, port, scratch
+):
     """Add or drop all dz (rows of hi, lo, length) of one interest of a host."""
     for i in range(dz.shape[0]):
         hi, lo, length = dz[i, 0], dz[i, 1], np.int64(dz[i, 2])
         if adding:
-            add_interest(counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port)
+            add_interest(
+                counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
+            )
         else:
             drop_interest(
-                counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port, scratch
+                counts,
+                host_counters,
+                root,
+                hi,
+                lo,
+                length,
+                work,
+                counters,
+                partition_dz,
+                switch,
+                kind,
+                port,
+                scratch,
             )

@@ -1,9 +1,10 @@
 """From the port sets in a switch's trie to its flow table, where something changed.
 
-Bottom-up, every node gets a value; top-down, the label in force at every node follows from the values, and an entry stands where it
-differs from the parent's. Both passes enter only what changed. OVERLAY: the value is the set of ports that the whole subtree shares.
-SMALLEST: the value is a set of labels (ORTC). FREE: as SMALLEST, where a leaf that nothing can arrive at takes any label, and the
-bit of the only port that something arrives on is free, since a switch never sends back.
+Bottom-up, every node gets a value; top-down, the label in force at every node follows from the values, and an
+entry stands where it differs from the parent's. Both passes enter only what changed. OVERLAY: the value is
+the set of ports that the whole subtree shares. SMALLEST: the value is a set of labels (ORTC). FREE: as
+SMALLEST, where a leaf that nothing can arrive at takes any label, and the bit of the only port that something
+arrives on is free, since a switch never sends back.
 
 The plain twins are `flow.meaning.overlay` and `flow.meaning.smallest`.
 """
@@ -60,8 +61,8 @@ def write_label(wanted, advertised, out):
 def arriving_port(wanted, advertised, is_host, is_loose):
     """The only port that a leaf's packets can arrive on, NONE or SEVERAL.
 
-    A host sends what it advertised. A neighbour sends what is advertised behind it and wanted besides it, or anything advertised
-    behind it once its table is coarser than it should be (`is_loose`).
+    A host sends what it advertised. A neighbour sends what is advertised behind it and wanted besides it, or
+    anything advertised behind it once its table is coarser than it should be (`is_loose`).
     """
     asked = only_port(wanted)
     found = NONE
@@ -138,7 +139,8 @@ def value_nodes(links, sets, flags, palette, mode, root, is_host, is_loose, scra
             level -= 1
 
 
-# Columns of `work[CHANGED]`: trie, hi, lo, length, whether an entry was and is there, then the old and the new ports.
+# Columns of `work[CHANGED]`: trie, hi, lo, length, whether an entry was and is there, then the old and the
+# new ports.
 C_TRIE, C_HI, C_LO, C_LEN, C_WAS, C_IS, C_PORTS = 0, 1, 2, 3, 4, 5, 6
 
 
@@ -239,7 +241,9 @@ def net_removed(work, counters, words):
                     removed[j, 0] = ~ZERO
                     break
                 at = (at + 1) & (size - 1)
-            if row[C_WAS] == ONE and same(row[C_PORTS : C_PORTS + words], row[C_PORTS + words : C_PORTS + 2 * words]):
+            if row[C_WAS] == ONE and same(
+                row[C_PORTS : C_PORTS + words], row[C_PORTS + words : C_PORTS + 2 * words]
+            ):
                 continue
         if kept != i:
             changed[kept, :] = row
@@ -250,7 +254,16 @@ def net_removed(work, counters, words):
         row = removed[i]
         if row[0] != ~ZERO:
             note_change(
-                work, counters, np.int64(row[0]), row[1], row[2], np.int64(row[3]), True, row[4:], False, nothing
+                work,
+                counters,
+                np.int64(row[0]),
+                row[1],
+                row[2],
+                np.int64(row[3]),
+                True,
+                row[4:],
+                False,
+                nothing,
             )
     counters[GONE] = 0
 
@@ -271,12 +284,13 @@ def same_key(left, right):
 
 @njit(cache=True, nogil=True)
 def refresh_tables(
-    links, sets, flags, rows, vectors, label_ids, set_ids, combined, sizes, mode, work, counters, roots, starts, firsts,
-    hosts, loose, scratch, dirty, entries,
+    links, sets, flags, rows, vectors, label_ids, set_ids, combined, sizes, mode, work, counters, roots,
+    starts, firsts, hosts, loose, scratch, dirty, entries,
 ):  # fmt: skip
-    """Bring the entries of all changed tries up to date; the net changes stand in `work[CHANGED]`, `entries` counts per trie.
+    """Bring the entries of all changed tries up to date; the net changes stand in `work[CHANGED]`.
 
-    The palette comes in parts: a tuple that holds typed containers would cost more to pass than a request to serve.
+    The palette comes in parts: a tuple that holds typed containers would cost more to pass than a request to
+    serve.
     """
     palette = (rows, vectors, label_ids, set_ids, combined, sizes)
     words = sets[0].shape[1]

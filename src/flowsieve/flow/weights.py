@@ -30,12 +30,16 @@ class Weights:
     def of(cls, interests: Sequence[DzSet] = (), sample: EventSample | None = None) -> Weights:
         """The traffic to expect: that of a sample, and some wherever somebody is interested.
 
-        People subscribe to what happens: without a sample their interests are the best guess there is. Each weighs the same, spread
-        over its dz by volume. Of very many, evenly chosen ones do.
+        People subscribe to what happens: without a sample their interests are the best guess there is. Each
+        weighs the same, spread over its dz by volume. Of very many, evenly chosen ones do.
         """
         parts = [_whole(VOLUME)]
         if interests:
-            parts.append(_spread(interests[:: max(1, len(interests) // MOST_INTERESTS)], 1.0 if sample is None else HINT))
+            parts.append(
+                _spread(
+                    interests[:: max(1, len(interests) // MOST_INTERESTS)], 1.0 if sample is None else HINT
+                )
+            )
         if sample is not None and len(sample):
             n = len(sample)
             parts.append((sample.hi, sample.lo, np.full(n, POINT), np.full(n, 1 / n)))
@@ -49,7 +53,6 @@ class Weights:
         return float(self.mass[-1])
 
 
-
 def _whole(mass: float) -> Cells:
     nothing = np.zeros(1, np.uint64)
     return nothing, nothing, np.zeros(1, np.int64), np.full(1, mass)
@@ -59,7 +62,9 @@ def _spread(interests: Sequence[DzSet], mass: float) -> Cells:
     """The dz of interests of equal weight that add up to a mass."""
     volumes = [np.exp2(-dz.length.astype(float)) for dz in interests]
     shares = np.concatenate([volume / volume.sum() for volume in volumes]) * (mass / len(interests))
-    hi, lo, length = (np.concatenate([getattr(dz, name) for dz in interests]) for name in ("hi", "lo", "length"))
+    hi, lo, length = (
+        np.concatenate([getattr(dz, name) for dz in interests]) for name in ("hi", "lo", "length")
+    )
     return hi, lo, length, shares
 
 

@@ -1,7 +1,7 @@
 """Bits of dz and of port sets, for the compiled kernels.
 
-A dz is left-aligned in two 64-bit words (hi, lo). A port set is a row of 64-bit words, port 0 the lowest bit of the first.
-The twins are `index.dz.Dz` and Python's `frozenset`.
+A dz is left-aligned in two 64-bit words (hi, lo). A port set is a row of 64-bit words, port 0 the lowest bit
+of the first. The twins are `index.dz.Dz` and Python's `frozenset`.
 """
 
 from __future__ import annotations

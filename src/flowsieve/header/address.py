@@ -32,7 +32,9 @@ class Prefix:
             net = ipaddress.ip_network(text)
         except ValueError as error:
             raise BadInput(f"{text!r} is not an address prefix such as 'ff0e:c000::/19': {error}") from None
-        return cls(net.version, int(net.network_address) >> (net.max_prefixlen - net.prefixlen), net.prefixlen)
+        return cls(
+            net.version, int(net.network_address) >> (net.max_prefixlen - net.prefixlen), net.prefixlen
+        )
 
     @property
     def width(self) -> int:

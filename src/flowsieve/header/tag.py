@@ -29,7 +29,9 @@ class Tag:
         """What a flow for this dz matches."""
         if dz.length > self.room:
             raise BadPlan(f"a dz of {dz.length} bits does not fit the {self.room} bits behind {self.group}")
-        return Prefix(self.group.family, self.group.bits << dz.length | dz.bits, self.group.length + dz.length)
+        return Prefix(
+            self.group.family, self.group.bits << dz.length | dz.bits, self.group.length + dz.length
+        )
 
     def address(self, dz: Dz) -> str:
         """What an event in this cell is sent to."""
