@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from types import TracebackType
 
 from flowsieve.content.event import check_event
@@ -91,7 +92,7 @@ class PubSub:
         state = ControlState(topology, plan or RegularPlan.make(schema, room=self.tag.room), trees, settings)
         self.controller = Controller(state, self.network, self.tag)
         self._subscriptions: dict[str, Subscription] = {}
-        self._numbers: dict[str, int] = {}
+        self._numbers = {op: count(1) for op in Op}
 
     @property
     def state(self) -> ControlState:
@@ -125,7 +126,7 @@ class PubSub:
         hosts = {delivery.host: None for delivery in self.network.deliveries[seen:]}
         matched = [s for s in self._subscriptions.values() if s.host in hosts and s.filter.matches(checked)]
         for subscription in matched:
-            subscription.received.append(checked)
+            subscription.received.append(dict(checked))
         return Published(tuple(hosts), tuple(subscription.id for subscription in matched))
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
@@ -166,8 +167,8 @@ class PubSub:
 
     def _add(self, op: Op, host: str, filter: Filter, id: str | None) -> str:
         if id is None:
-            self._numbers[op.value] = self._numbers.get(op.value, 0) + 1
-            id = f"{op.value}-{self._numbers[op.value]}"
+            taken = self.state.interests(op.side)
+            id = next(name for n in self._numbers[op] if (name := f"{op.value}-{n}") not in taken)
         outcome = self.controller.submit([Request(op, id, host, filter)])
         for _, reason in outcome.refused:
             raise reason

@@ -181,7 +181,7 @@ def count_one(task, box, corner, start):
         new = number[axis]
         if parents and new:
             in_low, in_high = max(low[axis], parent_low << ONE), min(high[axis], parent_high << ONE | ONE)
-            new -= np.float64(in_high - in_low) + 1.0
+            new = np.float64(in_low - low[axis]) + np.float64(high[axis] - in_high)
         for other in range(axes):
             if other != axis:
                 new *= number[other]
