@@ -1,4 +1,4 @@
-"""How many entries each kind of table takes, and how much each changes with a request: what the default is chosen by."""
+"""How many entries each kind of table takes, and how many a request changes: what the default is chosen by."""
 
 from __future__ import annotations
 

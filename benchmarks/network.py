@@ -50,6 +50,7 @@ class Churn:
         for host in self._random.sample(self._hosts, self.advertisers):
             self.compiler.change(host, Side.PUBLISHER, DzSet.of(""), adding=True)
         self._there: list[tuple[str, DzSet]] = []
+        self._served = 0
         for dz in self.dz[: self.active]:
             self._subscribe(dz)
         self.compiler.update()
@@ -63,7 +64,8 @@ class Churn:
         """Half subscriptions, half their ends; the update of the tables after each."""
         for i in range(n):
             if i % 2 == 0:
-                self._subscribe(self.dz[self.active + i // 2])
+                self._subscribe(self.dz[self.active + self._served])
+                self._served += 1
             else:
                 host, dz = self._there.pop(self._random.randrange(len(self._there)))
                 self.compiler.change(host, Side.SUBSCRIBER, dz, adding=False)

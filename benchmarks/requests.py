@@ -6,23 +6,27 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.loads import LOADS
 from benchmarks.network import Churn, dz_of, small_fat_tree, two_level
 from flowsieve.flow.compiler import Tables
+from flowsieve.index.dzset import DzSet
 
 ACTIVE = (1_000, 4_000, 16_000)
 REQUESTS = 2_000
 RATE = {"zipf": 5_000, "narrow": 600}
-UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS = 1_000, 20
+WARM = 20
+UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS = 1_000, 30
 
 
 def measured(churn: Churn, requests: int) -> dict[str, float]:
-    for _ in churn.requests(20):
-        pass  # warm
+    for _ in churn.requests(WARM):
+        pass
     visits, start, operations = churn.compiler.visits, time.perf_counter(), 0
     for update in churn.requests(requests):
         operations += len(update)
@@ -38,21 +42,28 @@ def measured(churn: Churn, requests: int) -> dict[str, float]:
 
 
 def fat_tree_case(load: str, active: int, requests: int, tables: Tables = Tables.OVERLAY) -> dict[str, float]:
-    dz = dz_of(LOADS[load](active + requests, 0))
+    dz = dz_of(LOADS[load](active + requests + WARM, 0))
     return measured(Churn(small_fat_tree(), dz, active, 16, tables), requests)
 
 
 def uncompiled(load: str) -> float:
-    """The same engine with the kernels run as plain Python, in a process of its own; requests per second."""
-    code = (
-        "import json; from benchmarks.requests import fat_tree_case, UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS;"
-        f"print(json.dumps(fat_tree_case({load!r}, UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS)))"
-    )
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, check=True
-    )
+    """The same engine with its kernels run as plain Python, in a process of its own; requests per second."""
+    dz = dz_of(LOADS[load](UNCOMPILED_ACTIVE + UNCOMPILED_REQUESTS + WARM, 0))
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        Path(file.name).write_text(json.dumps([one.texts() for one in dz]))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "benchmarks.requests", file.name],
+            env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+            capture_output=True,
+            check=True,
+        )
     return float(json.loads(done.stdout)["requests_per_second"])
+
+
+def measure_file(path: str) -> dict[str, float]:
+    """What the process without compiled kernels does: serve the dz in a file."""
+    dz = [DzSet.of(texts) for texts in json.loads(Path(path).read_text())]
+    return measured(Churn(small_fat_tree(), dz, UNCOMPILED_ACTIVE, 16), UNCOMPILED_REQUESTS)
 
 
 def run() -> Result:
@@ -77,8 +88,12 @@ def run() -> Result:
         )
     for load in LOADS:
         for active in (10_000, 100_000):
-            dz = dz_of(LOADS[load](active + REQUESTS, 0))
+            dz = dz_of(LOADS[load](active + REQUESTS + WARM, 0))
             figures[f"{load}, 128 switches, 256 hosts, {active}"] = measured(
                 Churn(two_level(128, 256), dz, active, 16), REQUESTS
             )
     return Result("requests", figures, peers, goals)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_file(sys.argv[1])))

@@ -52,9 +52,7 @@ class Answer:
 
 
 @pytest.fixture
-def flowsieve(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Answer]:
+def flowsieve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
     """The command line, in this process: starting another takes a second or two."""
 
     def call(*arguments: object) -> Answer:
@@ -65,3 +63,70 @@ def flowsieve(
         return Answer(leaving.value.code, *capsys.readouterr())
 
     return call
+
+
+SCENARIO = """\
+[schema]
+price = { type = "int", min = 0, max = 1023 }
+side = { type = "enum", values = ["buy", "sell"] }
+[index]
+bits = 11
+max_dz_per_filter = 0
+[network]
+links = [["s1", "s2"], ["s2", "s3"], ["s3", "s1"]]
+[network.hosts]
+ann = "s1"
+bob = "s2"
+cy = "s3"
+dee = "s3"
+[[step]]
+requests = "requests.csv"
+[[step]]
+events = "events.csv"
+"""
+REQUESTS = """\
+op,id,host,filter
+adv,all,ann,True
+adv,half,bob,price < 512
+sub,cheap,bob,price < 100
+sub,some,cy,100 <= price < 300 and side == 'buy'
+sub,dear,cy,price >= 900
+sub,sale,ann,side == 'sell' and price < 64
+"""
+EVENTS = """\
+id,host,price,side
+e1,ann,60,buy
+e2,ann,150,buy
+e3,bob,30,sell
+e4,ann,1024,buy
+e5,bob,600,buy
+e6,ann,950,sell
+"""
+
+
+class Scene:
+    """A small scenario in a folder of its own; tests change its files as they need."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.scenario = self.write("scenario.toml", SCENARIO)
+        self.write("requests.csv", REQUESTS)
+        self.write("events.csv", EVENTS)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def replace(self, old: str, new: str, name: str = "scenario.toml") -> Path:
+        """Change a file, which must have what is to be changed."""
+        text = (self.folder / name).read_text()
+        assert old in text
+        return self.write(name, text.replace(old, new))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    folder = tmp_path / "scene"
+    folder.mkdir()
+    return Scene(folder)

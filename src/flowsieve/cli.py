@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -236,6 +237,8 @@ def print_json(result: object) -> None:
 
 def main() -> None:
     """Run the command line; errors that we raise on purpose become a message and a status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show stops nothing
     try:
         status = app(standalone_mode=False)
     except BadInput as error:

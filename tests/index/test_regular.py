@@ -189,6 +189,15 @@ def test_an_astronomic_cover_is_counted_at_once() -> None:
     assert RegularPlan.make(schema).count_cover(wanted) > 10**20
 
 
+def test_counting_loses_no_dz_on_an_axis_with_more_places_than_a_float_has_digits() -> None:
+    schema = Schema.parse({"name": {"type": "string", "prefix": True}})
+    for bits in (52, 53, 54, 55, 63, 64):
+        plan = RegularPlan.make(schema, bits)
+        for text in ("name <= 'a'", "name > 'abc'", "'ab' < name < 'zabcdefg'"):
+            wanted = Filter.parse(text, schema)
+            assert plan.count_cover(wanted) == len(plan.cover(wanted, 0))
+
+
 def test_a_plan_is_a_value() -> None:
     plan = RegularPlan.make(AB, bits=6)
     assert plan == RegularPlan.make(AB, 6, ["A", "B"])

@@ -1,4 +1,4 @@
-"""Laws of the control plane: whatever is asked, and however small the tables, what is served is served at every moment."""
+"""Laws of the control plane: whatever is asked, and however small the tables, nothing served is lost."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

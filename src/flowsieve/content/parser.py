@@ -44,17 +44,24 @@ def parse_boxes(text: str, schema: Schema) -> tuple[Box, ...]:
     The work is bounded whatever the text: its length, its depth, the number of boxes at any time and the
     steps taken all have limits, beyond which the filter is refused.
     """
-    reader = _Reader(text, schema)
+    reader, expression = _Reader(text, schema), _expression(text)
     try:
-        boxes = reader.algebra.boxes(reader.region(_expression(text), True, 1))
+        boxes = reader.algebra.boxes(reader.region(expression, True, 1))
     except RecursionError:
         raise _too_deep(text) from None
     except TooComplex:
         message = f"the filter is too complex: it makes more than {LARGEST} boxes, or many steps to get there"
         raise BadFilter(f"{message}; split it into several", text=text) from None
     if not boxes:
-        raise BadFilter("the filter can match nothing", text=text)
+        raise BadFilter(_matches_nothing(text, expression, schema), text=text)
     return boxes
+
+
+def _matches_nothing(text: str, expression: ast.expr, schema: Schema) -> str:
+    """What is wrong with a filter without boxes: its text, and the ranges of the attributes in it."""
+    names = dict.fromkeys(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
+    ranges = [f"{name} is {schema[name].range_text}" for name in names]
+    return "; ".join([f"the filter can match nothing: {shown(text)}", *ranges[:4]])
 
 
 def _expression(text: str) -> ast.expr:

@@ -70,7 +70,9 @@ class FittedTables:
         pending = update.touched | self._withheld.keys()
         try:
             while pending:
-                pending, more = self._expect_more_from({switch for switch in sorted(pending) if self._fit(switch)})
+                pending, more = self._expect_more_from(
+                    {switch for switch in sorted(pending) if self._fit(switch)}
+                )
                 exact = joined(exact, more)
         except TableFull:
             self._coarse, self._withheld = was, exact

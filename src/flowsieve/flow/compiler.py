@@ -15,7 +15,7 @@ import numpy as np
 from numba.typed import List
 from numpy.typing import NDArray
 
-from flowsieve.flow import palette_kernel, spread_kernel, table_kernel
+from flowsieve.flow import interest_kernel, palette_kernel, spread_kernel, table_kernel
 from flowsieve.flow.diff import Change, Ports
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
@@ -46,7 +46,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableUpdate:
-    """The net difference of all tables; the rows are as in table_kernel. The port sets of `touched` switches changed."""
+    """The net difference of all tables, rows as in table_kernel; the port sets of `touched` switches changed."""
 
     switches: tuple[str, ...]
     partitions: int
@@ -178,11 +178,11 @@ class Compiler:
     def change(self, host: str, side: Side, dz: DzSet, *, adding: bool) -> None:
         """Count one more interest of a host, or one less that was counted before."""
         switch = self.topology.hosts[host]
-        spread_kernel.change_interest(
+        interest_kernel.change_interest(
             self._counts,
             self._host_counters,
             2 * self._host[host] + side.value,
-            np.column_stack((dz.hi, dz.lo, dz.length.astype(np.uint64))),
+            _rows(dz),
             adding,
             self._work,
             self._counters,
@@ -320,6 +320,12 @@ class Compiler:
         """What the tries hold now."""
         stores = [*self._sets, *self._links, *self._flags, *self._counts, *self._work]
         return sum(array.nbytes for array in stores)
+
+
+def _rows(dz: DzSet) -> NDArray[np.uint64]:
+    rows = np.empty((len(dz), 3), np.uint64)
+    rows[:, 0], rows[:, 1], rows[:, 2] = dz.hi, dz.lo, dz.length
+    return rows
 
 
 def dz_of(hi: int, lo: int, length: int) -> Dz:

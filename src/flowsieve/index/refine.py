@@ -122,6 +122,8 @@ class _Move:
 
 @dataclass(slots=True)
 class _Search:
+    """The cells looked at so far hang below each other, so that each is weighed once."""
+
     walk: Walk
     weigh: Weigh
     patience: int
@@ -146,6 +148,7 @@ class _Search:
         return _Node(self.nodes - 1, cell, near, self.weigh(cell, near, above), shrunk)
 
     def halve(self, node: _Node) -> tuple[_Node, _Node] | None:
+        """What is left of the two halves of a cell; None if it is not halved, or the effort is spent."""
         if node.halves is None and self.effort <= self.most_effort:
             halves = self.walk.split(node.cell)
             if halves is not None:

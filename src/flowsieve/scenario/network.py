@@ -111,16 +111,27 @@ def _with_hosts(section: Section, base: Topology) -> Topology | None:
         return base
     hosts = section.section("hosts")
     switches = set(base.switches)
+    right = True
     for host, switch in hosts.table.items():
-        if not isinstance(switch, str):
-            hosts.wrong(host, f"host {shown(host)} is at {shown(switch)}; right is the name of a switch")
-        elif switch not in switches:
-            right = nearest_of(switch, base.switches) or f"; there are {listed(base.switches)}"
-            hosts.wrong(host, f"host {shown(host)} is at unknown switch {shown(switch)}{right}")
-        elif host in switches:
-            hosts.wrong(host, f"{shown(host)} is a switch already; right is another name for the host")
+        if (fault := _host_fault(host, switch, base, switches)) is not None:
+            hosts.wrong(host, fault)
+            right = False
         if section.mistakes.full:
-            return None
+            break
+    if not right:
+        return None
     with section.kept("hosts"):
         return Topology.make(base.links, hosts.table, base.switches)
+    return None
+
+
+def _host_fault(host: str, switch: object, base: Topology, switches: set[str]) -> str | None:
+    """What is wrong with a host and where it is said to be, if something is."""
+    if not isinstance(switch, str):
+        return f"host {shown(host)} is at {shown(switch)}; right is the name of a switch"
+    if switch not in switches:
+        hint = nearest_of(switch, base.switches) or f"; there are {listed(base.switches)}"
+        return f"host {shown(host)} is at unknown switch {shown(switch)}{hint}"
+    if host in switches:
+        return f"{shown(host)} is a switch already; right is another name for the host"
     return None

@@ -1,0 +1,385 @@
+"""Scenarios played by the command and judged from first principles by a program that shares no code with it.
+
+The judge, `acceptance/oracle.py`, and its scenarios lie beside the project; those made up here are judged as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import ipaddress
+import json
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import networkx as nx
+import pytest
+
+from flowsieve.content.filter import Filter
+from flowsieve.network.generators import fat_tree
+from flowsieve.scenario.read import Scenario, read_scenario
+
+COMMAND = Path(sys.executable).with_name("flowsieve")
+SCENARIOS = ["fat-tree-rich", "geant-capacity", "random-zipf-budget", "ring-exact", "tree-ipv4-strays"]
+Flows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def oracle(shared: Path) -> Path:
+    path = shared / "acceptance" / "oracle.py"
+    if not path.is_file():
+        pytest.skip("the oracle in ../shared/acceptance is not there")
+    return path
+
+
+def judge(oracle: Path, scenario: Path, out: Path) -> None:
+    verdict = subprocess.run(
+        [sys.executable, str(oracle), str(scenario), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert verdict.returncode == 0, verdict.stdout + verdict.stderr
+    assert verdict.stdout.startswith("holds: ")
+
+
+class Walker:
+    """Packets through a dump of tables, in the plainest way: the best entry, never back out of the port it came in on."""
+
+    def __init__(self, scenario: Scenario, flows: Flows) -> None:
+        self.scenario = scenario
+        self.tables: dict[str, list[tuple[int, Any, list[str]]]] = defaultdict(list)
+        for flow in flows:
+            self.tables[flow["switch"]].append(
+                (flow["priority"], ipaddress.ip_network(flow["dst"]), flow["out"])
+            )
+
+    def address(self, event: dict[str, object]) -> str:
+        (dz,) = self.scenario.plan.encode(event)
+        return self.scenario.tag.address(dz)
+
+    def copies(self, source: str, dst: str) -> Counter[str]:
+        """How many copies each host gets; those beyond any loop-free way count as one of `a loop`."""
+        hosts, address = self.scenario.topology.hosts, ipaddress.ip_address(dst)
+        got: Counter[str] = Counter()
+        under_way = [(hosts[source], source)]
+        for _ in range(2 * len(self.scenario.topology.switches)):
+            coming = []
+            for switch, came_from in under_way:
+                fitting = [entry for entry in self.tables[switch] if address in entry[1]]
+                for out in max(fitting)[2] if fitting else ():
+                    if out in hosts and out != came_from:
+                        got[out] += 1
+                    elif out != came_from:
+                        coming.append((out, switch))
+            under_way = coming
+        return got + Counter({"a loop": 1} if under_way else {})
+
+
+class Wish(NamedTuple):
+    host: str
+    filter: Filter
+
+
+def interests(scenario: Scenario, op: str) -> dict[str, Wish]:
+    """What is advertised or subscribed at a scenario's end, as its files say."""
+    found: dict[str, Wish] = {}
+    for path in sorted(scenario.path.parent.glob("requests*.csv")):
+        for row in rows(path):
+            if row["op"] == op:
+                found[row["id"]] = Wish(row["host"], Filter.parse(row["filter"], scenario.schema))
+            elif row["op"] == f"un{op}":
+                del found[row["id"]]
+    return found
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def last_deliveries(scenario: Path, out: Path) -> Iterator[tuple[str, str, str]]:
+    """Publisher, address and host of what was wanted and arrived in the last step of events."""
+    last = {row["id"]: row["host"] for row in rows(sorted(scenario.parent.glob("events*.csv"))[-1])}
+    wanted = {row["event"] for row in rows(out / "matches.csv")}
+    for row in rows(out / "deliveries.csv"):
+        if row["event"] in last and row["event"] in wanted:
+            yield last[row["event"]], row["dst"], row["host"]
+
+
+def check_loss(verdict: dict[str, Any], scenario: Scenario, broken: Flows) -> None:
+    """The witness is an event that its publisher may publish, a host wants, and these tables do not bring there."""
+    assert verdict["holds"] is False
+    assert verdict["false_negatives"] > 0
+    witness, walker = verdict["witness"], Walker(scenario, broken)
+    event = witness["event"]
+    assert any(
+        offer.host == witness["publisher"] and offer.filter.matches(event)
+        for offer in interests(scenario, "adv").values()
+    )
+    losing = {want.host for want in interests(scenario, "sub").values() if want.filter.matches(event)}
+    got = walker.copies(witness["publisher"], walker.address(event))
+    assert any(witness["where"].startswith(f"{host} wants it") for host in losing - got.keys())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_acceptance_scenario_holds_and_a_flow_less_is_seen(
+    shared: Path, oracle: Path, flowsieve: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    path = shared / "acceptance" / name / "scenario.toml"
+    if not path.is_file():
+        pytest.skip(f"the scenario ../shared/acceptance/{name} is not there")
+    if not COMMAND.exists():
+        pytest.skip(f"{COMMAND} is not installed; `make setup` does it")
+    ran = subprocess.run(
+        [str(COMMAND), "run", str(path), "--out", str(tmp_path)], capture_output=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    judge(oracle, path, tmp_path)
+    assert flowsieve("verify", path, "--flows", tmp_path / "flows.json", "--json").json["holds"] is True
+
+    scenario = read_scenario(path)
+    flows: Flows = json.loads((tmp_path / "flows.json").read_text())
+    broken = without_one(scenario, flows, *next(last_deliveries(path, tmp_path)))
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    answer = flowsieve("verify", path, "--flows", tmp_path / "broken.json", "--json")
+    assert answer.status == 1
+    check_loss(answer.json, scenario, broken)
+
+
+def without_one(scenario: Scenario, flows: Flows, source: str, dst: str, host: str) -> Flows:
+    """The tables without an entry that a packet needs to get to a host."""
+    address = ipaddress.ip_address(dst)
+    for flow in sorted(flows, key=lambda flow: -flow["priority"]):
+        if address in ipaddress.ip_network(flow["dst"]):
+            broken = [other for other in flows if other is not flow]
+            if not Walker(scenario, broken).copies(source, dst)[host]:
+                return broken
+    raise AssertionError("no entry alone brings the packet there")
+
+
+def test_in_a_ring_a_port_too_many_and_a_loop_are_seen(
+    shared: Path, flowsieve: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = shared / "acceptance" / "ring-exact" / "scenario.toml"
+    if not path.is_file():
+        pytest.skip("the scenario ../shared/acceptance/ring-exact is not there")
+    assert flowsieve("run", path, "--out", tmp_path).status == 0
+    scenario = read_scenario(path)
+    flows: Flows = json.loads((tmp_path / "flows.json").read_text())
+
+    widened, source, dst = with_a_second_copy(scenario, flows, path, tmp_path)
+    (tmp_path / "widened.json").write_text(json.dumps(widened))
+    answer = flowsieve("verify", path, "--flows", tmp_path / "widened.json", "--json")
+    assert answer.status == 1
+    assert answer.json["duplicates"] > 0
+    witness, walker = answer.json["witness"], Walker(scenario, widened)
+    assert witness["kind"] == "duplicate"
+    (told,) = re.findall(r"sent to (\S+) it gets to (\S+) more than once", witness["where"])
+    assert walker.copies(witness["publisher"], told[0])[told[1]] > 1
+    assert walker.copies(source, dst).most_common(1)[0][1] > 1
+
+    ring = [link.a for link in scenario.topology.links]
+    for a, b in pairwise([*ring, ring[0]]):
+        flows.append({"switch": a, "priority": 3000, "dst": "ff0e:8000::/17", "out": [b]})
+    (tmp_path / "loop.json").write_text(json.dumps(flows))
+    answer = flowsieve("verify", path, "--flows", tmp_path / "loop.json", "--json")
+    assert answer.status == 1
+    assert answer.json["loops"] == len(ring)
+    assert Walker(scenario, flows).copies(next(iter(scenario.topology.hosts)), "ff0e:8000::")["a loop"]
+
+
+def with_a_second_copy(scenario: Scenario, flows: Flows, path: Path, out: Path) -> tuple[Flows, str, str]:
+    """The tables with one port more, and a packet of which some host then gets two copies."""
+    for source, dst, _ in last_deliveries(path, out):
+        address = ipaddress.ip_address(dst)
+        for number, flow in enumerate(flows):
+            if address in ipaddress.ip_network(flow["dst"]):
+                for more in scenario.topology.linked(flow["switch"]):
+                    wider = {**flow, "out": sorted({*flow["out"], more})}
+                    widened = [*flows[:number], wider, *flows[number + 1 :]]
+                    copies = Walker(scenario, widened).copies(source, dst)
+                    if max(copies.values()) > 1 and "a loop" not in copies:
+                        return widened, source, dst
+    raise AssertionError("one port more never makes a second copy")
+
+
+# Scenarios made up here.
+
+SCHEMA = {
+    "price": 'price = { type = "int", min = 0, max = 1000 }',
+    "size": 'size = { type = "int", min = -20, max = 19 }',
+    "ratio": 'ratio = { type = "float", min = -1.5, max = 2.5 }',
+    "side": 'side = { type = "enum", values = ["buy", "sell", "hold"] }',
+    "live": "live = { type = 'bool' }",
+}
+
+
+def a_term(random: Random, name: str) -> str:
+    match name:
+        case "live":
+            return random.choice(["live", "not live", "live == True"])
+        case "side":
+            return random.choice(
+                ["side == 'buy'", "side in ('sell', 'hold')", "side != 'hold'", "not side == 'sell'"]
+            )
+        case "ratio":
+            low = round(random.uniform(-1.5, 2), 3)
+            return random.choice(
+                [f"{low} <= ratio < {low + 0.7:.3f}", f"ratio > {low}", f"not ratio > {low}"]
+            )
+    least, most = (0, 1000) if name == "price" else (-20, 19)
+    low = random.randint(least, most - 2)
+    high = random.randint(low + 1, most)
+    return random.choice(
+        [
+            f"{low} <= {name} < {high}",
+            f"{name} >= {low} and {name} <= {high}",
+            f"not ({low} > {name} or {name} > {high})",
+        ]
+    )
+
+
+def a_filter(random: Random, names: list[str]) -> str:
+    def box() -> str:
+        return " and ".join(
+            a_term(random, name) for name in random.sample(names, random.randint(1, len(names)))
+        )
+
+    return box() if random.random() < 0.7 else f"({box()}) or ({box()})"
+
+
+def an_event(random: Random, names: list[str]) -> list[object]:
+    """Mostly inside the schema's ranges."""
+    astray = random.random() < 0.03
+    values: dict[str, object] = {
+        "price": random.randint(0, 1000) + (5000 if astray else 0),
+        "size": random.randint(-20, 19),
+        "ratio": round(random.uniform(-1.5, 2.5), 4),
+        "side": "none" if random.random() < 0.02 else random.choice(["buy", "sell", "hold"]),
+        "live": random.choice([True, False]),
+    }
+    return [values[name] for name in names]
+
+
+Links = list[tuple[str, str]]
+
+
+def mesh(random: Random, n: int) -> Links:
+    links = [(f"s{i}", f"s{random.randrange(i)}") for i in range(1, n)]
+    return links + [(f"s{i}", f"s{(i + random.randint(2, n - 2)) % n}") for i in range(0, n, 2)]
+
+
+class Made(NamedTuple):
+    """What a scenario is made of."""
+
+    attributes: list[str]
+    index: list[str]
+    network: list[str]
+    links: Callable[[Random], Links]
+    graphml: bool = False
+
+
+def a_scenario(folder: Path, random: Random, made: Made) -> Path:
+    """Requests and events in turns, on a network made for it."""
+    names = list(made.attributes)
+    links = made.links(random)
+    switches = sorted({name for link in links for name in link})
+    network = {"links": json.dumps(links)}
+    if made.graphml:
+        graph = nx.MultiGraph(links + links[:3])  # some of them twice, as in Topology Zoo
+        nx.write_graphml(graph, folder / "net.graphml")
+        network = {"topology": '"net.graphml"'}
+    hosts = {f"h{i}": random.choice(switches) for i in range(9)}
+    lines = [
+        "[schema]",
+        *(SCHEMA[name] for name in names),
+        "[index]",
+        *made.index,
+        "[network]",
+        *made.network,
+    ]
+    lines += [f"{key} = {value}" for key, value in network.items()]
+    lines += ["[network.hosts]", *(f'{host} = "{switch}"' for host, switch in hosts.items())]
+    active: list[tuple[str, str, str]] = []
+    asked = 0
+    for step in range(1, 4):
+        requests = [("op", "id", "host", "filter")]
+        for n in range(30):
+            if step > 1 and n % 2 and len(active) > 5:
+                op, id, host = active.pop(random.randrange(len(active)))
+                requests.append((f"un{op}", id, host, ""))
+            else:
+                asked += 1
+                op, host = ("adv" if n < 6 else "sub"), random.choice(list(hosts))
+                active.append((op, f"r{asked}", host))
+                requests.append((*active[-1], a_filter(random, names if op == "sub" else names[:1])))
+        events = [["id", "host", *names]]
+        events += [[f"e{step}-{n}", random.choice(list(hosts)), *an_event(random, names)] for n in range(150)]
+        for kind, table in (("requests", requests), ("events", events)):
+            with (folder / f"{kind}-{step}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows(table)
+            lines += ["[[step]]", f'{kind} = "{kind}-{step}.csv"']
+    path = folder / "scenario.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+MADE = {
+    "a ring, exact": Made(
+        ["price", "size"],
+        ["bits = 10", "max_dz_per_filter = 0"],
+        [],
+        lambda random: [(f"s{i}", f"s{(i + 1) % 7}") for i in range(7)],
+    ),
+    "a fat-tree over four trees, every type": Made(
+        ["price", "ratio", "side", "live"],
+        ["bits = 12", "max_dz_per_filter = 0"],
+        ["trees = 4"],
+        lambda random: [(link.a, link.b) for link in fat_tree(4).links],
+    ),
+    "a tree, IPv4, a budget, smallest tables": Made(
+        ["size", "ratio", "live"],
+        ['header = "ipv4"', "max_dz_per_filter = 8"],
+        ['tables = "smallest"'],
+        lambda random: [(f"s{i}", f"s{(i - 1) // 2}") for i in range(1, 12)],
+    ),
+    "a mesh, little room, a dimension left out": Made(
+        ["price", "size", "side"],
+        ["bits = 30", 'dimensions = ["price", "side"]'],
+        ["table_capacity = 25", "trees = 2"],
+        lambda random: mesh(random, 10),
+    ),
+    "GraphML, IPv4, free tables, little room": Made(
+        ["price", "side", "live"],
+        ['header = "ipv4"', "bits = 13", "max_dz_per_filter = 16"],
+        ['tables = "free"', "table_capacity = 12"],
+        lambda random: mesh(random, 9),
+        graphml=True,
+    ),
+    "a mesh over four trees, free tables, exact": Made(
+        ["ratio", "price"],
+        ["bits = 9", "max_dz_per_filter = 0"],
+        ['tables = "free"', "trees = 4"],
+        lambda random: mesh(random, 8),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_scenario_made_up_holds(
+    oracle: Path, flowsieve: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    path = a_scenario(tmp_path, Random(name), MADE[name])
+    report = flowsieve("run", path, "--out", tmp_path / "out", "--json").json
+    assert report["refused"] == 0
+    assert 0 < report["rejected"] < 400
+    assert report["wanted"] > 100
+    judge(oracle, path, tmp_path / "out")
+    assert flowsieve("verify", path, "--flows", tmp_path / "out" / "flows.json").status == 0
