@@ -11,7 +11,8 @@ FlowsieveError
 │   └── BadScenario
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
-└── SwitchError          a switch did not do what it was told
+├── SwitchError          a switch did not do what it was told
+└── LabError             the machine cannot have the lab that was asked for, or lost it
 """
 
 from __future__ import annotations
@@ -106,6 +107,10 @@ class TableFull(Refused):
 
 class SwitchError(FlowsieveError):
     """A switch refused or failed an operation."""
+
+
+class LabError(FlowsieveError):
+    """A lab that could not be built, found or taken down on this machine."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -54,7 +54,7 @@ def test_a_place_that_cannot_be_written_is_bad_input(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     assert main(["--out", str(tmp_path / "file" / "demo")]) == 2
-    assert "cannot write there" in " ".join(capsys.readouterr().err.split())
+    assert "cannot be written" in " ".join(capsys.readouterr().err.split())
 
 
 def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,9 +110,10 @@ def test_dz_that_do_not_hold_the_event_are_blamed():
 
 
 def test_a_host_that_no_port_leads_to_is_cut_off():
-    explanation = explain(
-        TOPOLOGY, PLAN, TAG, {}, ADVERTISED, WANTED, "h1", {"a": 7}, lambda switch, port: frozenset()
-    )
+    hosts = {"h1": "s1", "h2": "s2", "h3": "s2", "h4": "s9"}
+    topology = Topology.make([("s1", "s2")], hosts, ["s1", "s2", "s9"])
+    trees = TreeMap.single(center_tree(topology))
+    explanation = explain(topology, PLAN, TAG, {}, ADVERTISED, WANTED, "h1", {"a": 7}, trees)
     assert explanation.missed == (Miss("h4", "high", "nothing leads from h1 to h4"),)
 
 

@@ -201,7 +201,7 @@ class Pruning:
             unions,
             self._extras,
         )
-        coarsen_kernel.single_sets(*self._palette, unions, self._singles)
+        coarsen_kernel.single_sets(unions, self._singles, *self._palette)
 
     def waste(self, price: float) -> float:
         """Cut at a price per entry; the mass of unwanted copies that the cut sends."""

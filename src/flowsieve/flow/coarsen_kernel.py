@@ -139,7 +139,7 @@ def price_nodes(
 
 
 @njit(cache=True, nogil=True)
-def single_sets(rows, vectors, label_ids, set_ids, combined, sizes, unions, singles):
+def single_sets(unions, singles, rows, vectors, label_ids, set_ids, combined, sizes):
     """Per node the set of the one label that it has when collapsed."""
     palette = (rows, vectors, label_ids, set_ids, combined, sizes)
     for k in range(unions.shape[0]):

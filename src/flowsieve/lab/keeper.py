@@ -31,6 +31,8 @@ from flowsieve.lab.namespace import entered, new_namespace, send_whole_checksums
 from flowsieve.lab.process import die_with_parent, end_all_inside
 
 PATIENCE_SECONDS = 30.0
+STEP_SECONDS = 0.002  # between two looks at what is awaited
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
 QUIET = ("-vconsole:off", "-vsyslog:off")
 
 
@@ -50,12 +52,13 @@ class Keeper:
         self._start_database()
         self._make_namespaces()
         with entered(self._switches):
-            _finish([_ip(self._plan["switches"]["ip"])])
+            _finished(_ip(self._plan["switches"]["ip"]))
             send_whole_checksums(self._plan["switches"]["interfaces"])
+        _wait_for(self._directory / "db.sock", time.monotonic() + PATIENCE_SECONDS)
         self.start_vswitchd()
         bridges = _started([*self._vsctl, *self._plan["vsctl"]])
         self._set_up_hosts()
-        _finish([bridges], hint=self._last_words)
+        self._await_bridges(bridges)
         self._check_ports()
         wait_for_switches(self._directory, self._plan["bridges"])
 
@@ -85,7 +88,7 @@ class Keeper:
 
     def _start_database(self) -> None:
         file = self._directory / "conf.db"
-        _finish([_started(["ovsdb-tool", "create", str(file), self._plan["database_schema"]])])
+        _finished(_started(["ovsdb-tool", "create", str(file), self._plan["database_schema"]]))
         socket_file = self._directory / "db.sock"
         self._database = self._daemon("ovsdb-server", str(file), f"--remote=punix:{socket_file}")
 
@@ -106,8 +109,7 @@ class Keeper:
 
     def _make_namespaces(self) -> None:
         """Make them, and links by which others find them: they are reached through this process alone."""
-        folder = namespace_path(self._directory, "").parent / "net"
-        folder.mkdir(exist_ok=True)
+        namespace_path(self._directory, "").mkdir()
         for part in (self._plan["switches"], *self._plan["hosts"]):
             namespace = new_namespace()
             if self._switches < 0:
@@ -124,7 +126,27 @@ class Keeper:
             with entered(namespace):
                 running.append(_ip(host["ip"]))
                 send_whole_checksums(host["interfaces"])
-        _finish(running)
+        for setup in running:
+            _finished(setup)
+
+    def _await_bridges(self, transaction: subprocess.Popen[str]) -> None:
+        """ovs-vsctl returns when the switches have done what they were told; they may also have died."""
+        assert self._vswitchd is not None
+        while transaction.poll() is None:
+            if self._vswitchd.poll() is not None:
+                transaction.kill()
+                transaction.communicate()
+                raise LabError(f"ovs-vswitchd ended with status {self._vswitchd.returncode}{self._last_words()}")
+            time.sleep(STEP_SECONDS)
+        _finished(transaction)
+
+    def _last_words(self) -> str:
+        """How the switches' log ends, for an error."""
+        try:
+            lines = (self._directory / "ovs-vswitchd.log").read_text().splitlines()
+        except OSError:
+            return " before it wrote a log"
+        return "".join(f"\n    {line}" for line in lines[-3:])
 
     @property
     def _vsctl(self) -> list[str]:
@@ -133,7 +155,7 @@ class Keeper:
     def _check_ports(self) -> None:
         """Every port has the number that was asked for: the flows are made for these."""
         columns = ["--columns=name,ofport,error", "--format=csv", "list", "interface"]
-        rows = csv.DictReader(_finish([_started([*self._vsctl, *columns])]).splitlines())
+        rows = csv.DictReader(_finished(_started([*self._vsctl, *columns])).splitlines())
         found = {row["name"]: row for row in rows}
         for interface, port in self._plan["ports"].items():
             row = found.get(interface, {"ofport": "missing", "error": ""})
@@ -142,23 +164,19 @@ class Keeper:
                     f"Open vSwitch gave {interface} the port {row['ofport']}, not {port}: {row['error']}"
                 )
 
-    def _last_words(self) -> str:
-        """How the switches' log ends, for an error."""
-        try:
-            lines = (self._directory / "ovs-vswitchd.log").read_text().splitlines()
-        except OSError:
-            lines = []
-        return "; ".join(["ovs-vswitchd could not be told its bridges", *lines[-3:]])
 
-
-def wait_for_switches(directory: Path, bridges: Iterable[str], seconds: float = PATIENCE_SECONDS) -> None:
+def wait_for_switches(directory: Path, bridges: Iterable[str]) -> None:
     """Return when every bridge takes OpenFlow connections."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_SECONDS
     for bridge in bridges:
-        while not _answers(directory / f"{bridge}.mgmt"):
-            if time.monotonic() > deadline:
-                raise LabError(f"bridge {bridge} takes no connection after {seconds:.0f} s")
-            time.sleep(0.002)
+        _wait_for(directory / f"{bridge}.mgmt", deadline)
+
+
+def _wait_for(path: Path, deadline: float) -> None:
+    while not _answers(path):
+        if time.monotonic() > deadline:
+            raise LabError(f"{path} takes no connection after {PATIENCE_SECONDS:.0f} s")
+        time.sleep(STEP_SECONDS)
 
 
 def _answers(path: Path) -> bool:
@@ -166,18 +184,81 @@ def _answers(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def _started(words: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 def _ip(lines: list[str]) -> subprocess.Popen[str]:
-    """One `ip` for many commands; they are few enough for the pipe."""
-    with subprocess.Popen(["true"]):
-        pass
-    raise NotImplementedError
+    """One `ip` for many commands."""
+    batch = os.memfd_create("ip")
+    try:
+        os.write(batch, "\n".join(lines).encode())
+        os.lseek(batch, 0, os.SEEK_SET)
+        return _started(["ip", "-batch", "-"], batch)
+    finally:
+        os.close(batch)
 
 
-def _finish(running: list[subprocess.Popen[str]]) -> str:
-    raise NotImplementedError
+def _started(words: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    return subprocess.Popen(words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _finished(process: subprocess.Popen[str]) -> str:
+    """What a command printed; one that fails is an error with its own words."""
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    if process.returncode:
+        command = " ".join(map(str, process.args))  # type: ignore[arg-type]
+        raise LabError(f"{command[:60]} failed: {err.strip() or process.returncode}")
+    return out
+
+
+def serve(keeper: Keeper, owner: int | None) -> None:
+    """Hold the lab until somebody ends it, or its owner is gone."""
+    asked, ask = socket.socketpair()
+    ask.setblocking(False)
+    signal.set_wakeup_fd(ask.fileno())
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    watch = select.poll()
+    watch.register(asked, select.POLLIN)
+    if owner is not None:
+        watch.register(owner, select.POLLIN)
+    keeper.reap()
+    while True:
+        for file, _ in watch.poll():
+            if file == owner:
+                return
+            signals = asked.recv(64)
+            if signal.SIGTERM in signals:
+                return
+            keeper.reap()
+            if signal.SIGUSR1 in signals:
+                keeper.start_vswitchd()
+
+
+def main() -> None:
+    directory = Path(sys.argv[1]).resolve()
+    plan = json.load(sys.stdin)
+    if os.fork():  # whoever called waits for this one; the keeper itself is nobody's child
+        os._exit(0)
+    os.chdir("/")
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until they are awaited
+    keeper = Keeper(directory, plan)
+    try:
+        owner = None if plan["owner"] is None else os.pidfd_open(plan["owner"])
+        keeper.build()
+        _answer({"keeper": os.getpid()})
+        serve(keeper, owner)
+    except (LabError, OSError, subprocess.SubprocessError) as error:
+        keeper.tear_down()
+        with contextlib.suppress(OSError):  # nobody may be listening any more
+            _answer({"error": str(error)})
+    else:
+        keeper.tear_down()
+
+
+def _answer(message: dict[str, object]) -> None:
+    """One line, after which whoever asked has read all."""
+    sys.stdout.write(f"{json.dumps(message)}\n")
+    sys.stdout.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The entries that a switch says it holds, ours and others'."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from os_ken.ofproto import ofproto_v1_4 as ofp
+
+from flowsieve.flow.entry import Action, Flow, Match, Output
+from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.southbound.openflow.packed import match_bytes
+from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, ProtocolError
+
+_STATS = struct.Struct("!HBxIIHHHHHxxQQQ")
+_FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
+_ETH_TYPE = bytes.fromhex("80000a02")
+_DESTINATIONS = {0x8000 << 7 | 12: 4, 0x8000 << 7 | 26: 6}  # class and field: the family
+_OURS = COOKIE >> 32
+
+
+class Entry(NamedTuple):
+    """An entry as the switch put it into bytes: the match with its padding, then the instructions."""
+
+    cookie: int
+    priority: int
+    match: bytes
+    instructions: bytes
+
+    @property
+    def ours(self) -> bool:
+        """Whether it bears our cookie."""
+        return self.cookie >> 32 == _OURS
+
+    @property
+    def destination(self) -> Prefix | None:
+        """The prefix that holds every destination it matches, whatever else it asks for; None if there is none."""
+        return _destination(self.match)
+
+    @property
+    def flow(self) -> Flow | None:
+        """The entry as a flow; None if it matches or does what flows cannot say."""
+        prefix = _destination(self.match)
+        actions = _actions(self.instructions)
+        if prefix is None or actions is None or self.match != match_bytes(prefix):
+            return None
+        return Flow(Match(prefix), self.priority, actions)
+
+
+def entries_in(body: bytes) -> Iterator[Entry]:
+    """The entries in one part of a switch's answer."""
+    at = 0
+    while at < len(body):
+        if len(body) - at < _STATS.size + 8:
+            raise ProtocolError(f"an entry is cut off at byte {at} of {len(body)}")
+        length, _, _, _, priority, _, _, _, _, cookie, _, _ = _STATS.unpack_from(body, at)
+        match_at, end = at + _STATS.size, at + length
+        kind, match_length = struct.unpack_from("!HH", body, match_at)
+        instructions_at = match_at + (match_length + 7) // 8 * 8
+        if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
+            raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
+        yield Entry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
+        at = end
+
+
+def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
+    """The entries that are for us to keep in order: with our cookie, or for destinations in our groups."""
+    wide = tuple(groups)
+    return [entry for entry in entries if entry.ours or _in_groups(entry.destination, wide)]
+
+
+def delete_strict(xid: int, entry: Entry) -> bytes:
+    """The message that removes exactly this entry, whatever it matches."""
+    head = struct.pack(
+        "!BBHIQQBBHHHIIIHH",
+        ofp.OFP_VERSION, ofp.OFPT_FLOW_MOD, 48 + len(entry.match), xid, 0, 0, 0, ofp.OFPFC_DELETE_STRICT, 0, 0,
+        entry.priority, ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
+    )  # fmt: skip
+    return head + entry.match
+
+
+def _in_groups(prefix: Prefix | None, groups: tuple[Prefix, ...]) -> bool:
+    return prefix is not None and any(group.covers(prefix) for group in groups)
+
+
+def _destination(match: bytes) -> Prefix | None:
+    (length,) = struct.unpack_from("!H", match, 2)
+    family, found, at = None, None, 4
+    while at + 4 <= length:
+        field = match[at : at + 4]
+        end = at + 4 + field[3]
+        value = match[at + 4 : end]
+        if field == _ETH_TYPE:
+            family = _FAMILIES.get(value)
+        elif (number := int.from_bytes(field[:3]) >> 1) in _DESTINATIONS:
+            found = _prefix(_DESTINATIONS[number], value, bool(field[2] & 1))
+        at = end
+    return found or (Prefix(family, 0, 0) if family else None)
+
+
+def _prefix(family: int, value: bytes, masked: bool) -> Prefix | None:
+    """The leading bits that are asked for; bits asked for after a gap are left out."""
+    width = WIDTH[family]
+    size = width // 8
+    if len(value) != (2 * size if masked else size):
+        return None
+    whole = (1 << width) - 1
+    free = (whole ^ int.from_bytes(value[size:])).bit_length() if masked else 0
+    return Prefix(family, int.from_bytes(value[:size]) >> free, width - free)
+
+
+@lru_cache(maxsize=1 << 16)
+def _actions(instructions: bytes) -> tuple[Action, ...] | None:
+    """The copies that the instructions send, or None if they do more; the hop limit is taken as a matter of course."""
+    if not instructions:
+        return ()
+    if len(instructions) < 8:
+        return None
+    kind, length = struct.unpack_from("!HH", instructions)
+    if kind != ofp.OFPIT_APPLY_ACTIONS or length != len(instructions):
+        return None
+    outputs, at = [], 8
+    while at + 8 <= length:
+        kind, size, port = struct.unpack_from("!HHI", instructions, at)
+        if kind == ofp.OFPAT_OUTPUT:
+            outputs.append(Output(port))
+        elif kind != ofp.OFPAT_DEC_NW_TTL or outputs:
+            return None
+        if size < 8:
+            return None
+        at += size
+    return tuple(outputs)

@@ -1,0 +1,351 @@
+"""Messages and bytes: os-ken's codec on one side, small values on the other.
+
+Our own messages are made by os-ken. What a peer sent is read by os-ken as well, but only after a look at its
+lengths: several of os-ken's parsers never end where a length inside a message is zero.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from os_ken.ofproto import ofproto_v1_4 as ofp
+from os_ken.ofproto import ofproto_v1_4_parser as parser
+from os_ken.ofproto.ofproto_protocol import ProtocolDesc
+
+from flowsieve.errors import SwitchError
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.header.address import address_text
+
+VERSION = ofp.OFP_VERSION
+PROTOCOL = ProtocolDesc(VERSION)
+COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half is kept for later
+TABLE = 0  # the one table that we use
+BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
+COMMANDS = {
+    Kind.INSTALL: ofp.OFPFC_ADD,
+    Kind.MODIFY: ofp.OFPFC_MODIFY_STRICT,
+    Kind.REMOVE: ofp.OFPFC_DELETE_STRICT,
+}
+ETH_TYPES = {4: 0x0800, 6: 0x86DD}
+FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
+
+_HEADER = struct.Struct("!BBHI")  # version, type, length, xid
+_LAST_TYPE = ofp.OFPT_BUNDLE_ADD_MESSAGE
+
+
+class ProtocolError(SwitchError):
+    """The peer does not speak OpenFlow 1.4 as it should; the connection is of no more use."""
+
+
+# Bytes into messages.
+
+
+class Frame(NamedTuple):
+    """One whole message, its header still in front."""
+
+    version: int
+    type: int
+    xid: int
+    data: bytes
+
+
+class Frames:
+    """Cuts a stream of bytes into messages, wherever it was torn."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The messages that are whole by now; what is left waits for more."""
+        buffer, at = self._rest + data, 0
+        try:
+            while len(buffer) - at >= _HEADER.size:
+                version, kind, length, xid = _HEADER.unpack_from(buffer, at)
+                if not 1 <= version <= 0x7F or kind > _LAST_TYPE or length < _HEADER.size:
+                    raise ProtocolError(f"{buffer[at : at + 8].hex(' ')} begins no OpenFlow message")
+                if len(buffer) - at < length:
+                    return
+                at += length
+                yield Frame(version, kind, xid, buffer[at - length : at])
+        finally:
+            self._rest = buffer[at:]
+
+
+class Hello(NamedTuple):
+    """The versions that the peer speaks."""
+
+    versions: frozenset[int]
+
+
+class Failed(NamedTuple):
+    """The peer could not do what the message with this xid asked."""
+
+    table_full: bool
+    reason: str
+
+
+class EchoRequest(NamedTuple):
+    data: bytes
+
+
+class EchoReply(NamedTuple):
+    data: bytes
+
+
+class Features(NamedTuple):
+    datapath: int
+
+
+class PacketIn(NamedTuple):
+    """A packet that the switch hands to the controller."""
+
+    port: int
+    data: bytes
+
+
+class PortStatus(NamedTuple):
+    """A port came, went, or changed; `up` says whether it can carry packets now."""
+
+    port: int
+    name: str
+    up: bool
+
+
+class StatsPart(NamedTuple):
+    """A part of the answer to a request for entries."""
+
+    body: bytes
+    more: bool
+
+
+class Barrier(NamedTuple):
+    pass
+
+
+class BundleReply(NamedTuple):
+    bundle: int
+    type: int
+
+
+class Other(NamedTuple):
+    """A message that means nothing to us, and is no fault either."""
+
+    type: int
+
+
+Message = (
+    Hello
+    | Failed
+    | EchoRequest
+    | EchoReply
+    | Features
+    | PacketIn
+    | PortStatus
+    | StatsPart
+    | Barrier
+    | BundleReply
+    | Other
+)
+
+
+def decode(frame: Frame) -> Message:
+    """What a message says; a ProtocolError if it is not well-formed."""
+    if frame.type != ofp.OFPT_HELLO and frame.version != VERSION:
+        raise ProtocolError(f"a message has version {frame.version}; agreed was {VERSION} (OpenFlow 1.4)")
+    try:
+        return _DECODERS.get(frame.type, _other)(frame)
+    except (
+        ValueError,
+        IndexError,
+        KeyError,
+        TypeError,
+        AssertionError,
+        AttributeError,
+        struct.error,
+    ) as error:
+        raise ProtocolError(
+            f"a message of type {frame.type} and {len(frame.data)} bytes is malformed: {error}"
+        ) from error
+
+
+def _read(kind: type[Any], frame: Frame) -> Any:
+    return kind.parser(PROTOCOL, frame.version, frame.type, len(frame.data), frame.xid, frame.data)
+
+
+def _hello(frame: Frame) -> Hello:
+    # Read by hand: the peer's version may be one whose messages look otherwise.
+    for at, kind, length in _elements(frame.data, _HEADER.size):
+        if kind == ofp.OFPHET_VERSIONBITMAP:
+            words = struct.unpack_from(f"!{length // 4 - 1}I", frame.data, at + 4)
+            bits = [32 * i + bit for i, word in enumerate(words) for bit in range(32) if word >> bit & 1]
+            return Hello(frozenset(bits))
+    return Hello(frozenset(range(1, frame.version + 1)))
+
+
+def _elements(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
+    """Place, type and length of each element in a list of elements padded to eight bytes."""
+    while at < len(data):
+        kind, length = struct.unpack_from("!HH", data, at)
+        if length < 4 or at + length > len(data):
+            raise ValueError(f"an element of length {length} at byte {at} of {len(data)}")
+        yield at, kind, length
+        at += (length + 7) // 8 * 8
+
+
+def _failed(frame: Frame) -> Failed:
+    message = _read(parser.OFPErrorMsg, frame)
+    if message.type == ofp.OFPET_EXPERIMENTER:
+        return Failed(False, f"error {message.exp_type} of experimenter {message.experimenter:#x}")
+    full = (message.type, message.code) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
+    kind, code = (
+        ofp.ofp_error_type_to_str(message.type),
+        ofp.ofp_error_code_to_str(message.type, message.code),
+    )
+    return Failed(full, f"{kind} {code}")
+
+
+def _packet_in(frame: Frame) -> PacketIn:
+    message = _read(parser.OFPPacketIn, frame)
+    return PacketIn(message.match["in_port"], bytes(message.data))
+
+
+def _port_status(frame: Frame) -> PortStatus:
+    for _ in _elements(frame.data, ofp.OFP_PORT_STATUS_DESC_OFFSET + ofp.OFP_PORT_SIZE):
+        pass  # only the lengths matter
+    message = _read(parser.OFPPortStatus, frame)
+    port = message.desc
+    down = message.reason == ofp.OFPPR_DELETE or port.config & ofp.OFPPC_PORT_DOWN
+    name = port.name.rstrip(b"\0").decode(errors="replace")
+    return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
+
+
+def _stats_part(frame: Frame) -> StatsPart | Other:
+    kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
+    if kind != ofp.OFPMP_FLOW:
+        return Other(frame.type)
+    return StatsPart(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE))
+
+
+def _bundle_reply(frame: Frame) -> BundleReply:
+    for _ in _elements(frame.data, ofp.OFP_BUNDLE_CTRL_MSG_SIZE):
+        pass
+    message = _read(parser.OFPBundleCtrlMsg, frame)
+    return BundleReply(message.bundle_id, message.type)
+
+
+def _other(frame: Frame) -> Other:
+    return Other(frame.type)
+
+
+_DECODERS: dict[int, Callable[[Frame], Message]] = {
+    ofp.OFPT_HELLO: _hello,
+    ofp.OFPT_ERROR: _failed,
+    ofp.OFPT_ECHO_REQUEST: lambda frame: EchoRequest(frame.data[8:]),
+    ofp.OFPT_ECHO_REPLY: lambda frame: EchoReply(frame.data[8:]),
+    ofp.OFPT_FEATURES_REPLY: lambda frame: Features(_read(parser.OFPSwitchFeatures, frame).datapath_id),
+    ofp.OFPT_PACKET_IN: _packet_in,
+    ofp.OFPT_PORT_STATUS: _port_status,
+    ofp.OFPT_MULTIPART_REPLY: _stats_part,
+    ofp.OFPT_BARRIER_REPLY: lambda frame: Barrier(),
+    ofp.OFPT_BUNDLE_CONTROL: _bundle_reply,
+}
+
+
+# Messages into bytes.
+
+
+def hello(xid: int) -> bytes:
+    return _bytes(parser.OFPHello(PROTOCOL, [parser.OFPHelloElemVersionBitmap([VERSION])]), xid)
+
+
+def echo_request(xid: int) -> bytes:
+    return _bytes(parser.OFPEchoRequest(PROTOCOL, b""), xid)
+
+
+def echo_reply(xid: int, data: bytes) -> bytes:
+    return _bytes(parser.OFPEchoReply(PROTOCOL, data), xid)
+
+
+def features_request(xid: int) -> bytes:
+    return _bytes(parser.OFPFeaturesRequest(PROTOCOL), xid)
+
+
+def send_all(xid: int) -> bytes:
+    """Have the switch tell us about ports and packets.
+
+    Open vSwitch tells a peer that dialled it nothing unless that asks for a length of packets other than 0.
+    """
+    return _bytes(parser.OFPSetConfig(PROTOCOL, ofp.OFPC_FRAG_NORMAL, ofp.OFPCML_NO_BUFFER), xid)
+
+
+def barrier(xid: int) -> bytes:
+    return _bytes(parser.OFPBarrierRequest(PROTOCOL), xid)
+
+
+def bundle_control(xid: int, bundle: int, what: int) -> bytes:
+    return _bytes(parser.OFPBundleCtrlMsg(PROTOCOL, bundle, what, BUNDLE_FLAGS, []), xid)
+
+
+def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
+    """A message put into a bundle; both have the same xid."""
+    head = struct.pack(
+        "!BBHIIxxH", VERSION, ofp.OFPT_BUNDLE_ADD_MESSAGE, 16 + len(message), xid, bundle, BUNDLE_FLAGS
+    )
+    return head + message
+
+
+def entries_request(xid: int) -> bytes:
+    return _bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
+
+
+def packet_out(xid: int, port: int, data: bytes) -> bytes:
+    """Have the switch send a packet out of a port."""
+    message = parser.OFPPacketOut(
+        PROTOCOL, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, [parser.OFPActionOutput(port)], data
+    )
+    return _bytes(message, xid)
+
+
+def flow_mod(xid: int, op: FlowOp, decrement: bool) -> bytes:
+    """An operation on an entry; the plain twin of `packed.Packer`."""
+    return _bytes(_flow_mod(op, decrement), xid)
+
+
+def bundled_flow_mod(xid: int, bundle: int, op: FlowOp, decrement: bool) -> bytes:
+    """The same inside a bundle."""
+    return _bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, _flow_mod(op, decrement), []), xid)
+
+
+def _flow_mod(op: FlowOp, decrement: bool) -> Any:
+    prefix = op.flow.match.destination
+    fields: dict[str, object] = {"eth_type": ETH_TYPES[prefix.family]}
+    address = address_text(prefix.family, prefix.first)
+    mask = (1 << prefix.width) - (1 << prefix.width - prefix.length)
+    if prefix.length == prefix.width:
+        fields[FIELDS[prefix.family]] = address
+    elif prefix.length:
+        fields[FIELDS[prefix.family]] = (address, address_text(prefix.family, mask))
+    instructions = []
+    if op.kind is not Kind.REMOVE and op.flow.actions:
+        actions = [parser.OFPActionDecNwTtl()] if decrement else []
+        actions += [parser.OFPActionOutput(action.port) for action in op.flow.actions]
+        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
+    return parser.OFPFlowMod(
+        PROTOCOL,
+        cookie=COOKIE,
+        table_id=TABLE,
+        command=COMMANDS[op.kind],
+        priority=op.flow.priority,
+        out_port=ofp.OFPP_ANY,  # with os-ken's own 0, a removal would remove nothing
+        out_group=ofp.OFPG_ANY,
+        match=parser.OFPMatch(**fields),
+        instructions=instructions,
+    )
+
+
+def _bytes(message: Any, xid: int) -> bytes:
+    message.set_xid(xid)
+    message.serialize()
+    return bytes(message.buf)
