@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 ONLY ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types bench soak clean
+.PHONY: help setup demo test check lint types bench clean
 
 help:  ## show the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -17,8 +17,8 @@ $(STAMP): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "flowsieve needs Python 3.11 or later; set PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/pip install -qq --disable-pip-version-check -r requirements.txt
+	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@echo "compiling the kernels (once; about a minute) ..."
 	@$(BIN)/python -m flowsieve.warm
 	@touch $@
@@ -26,7 +26,8 @@ $(STAMP): pyproject.toml requirements.txt
 demo: setup  ## a sensor network on a fat-tree: what arrives, what the network did not carry, why
 	@$(BIN)/python -m flowsieve.demo
 
-test: setup  ## all tests
+test: setup  ## all tests; those on real switches where Open vSwitch can be installed
+	@scripts/system-packages
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 lint: setup

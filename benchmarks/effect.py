@@ -44,13 +44,17 @@ def run() -> Result:
             for i in range(THERE, THERE + NEW):
                 start = network.now
                 outcome = controller.submit([Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 16], filters[i])])
-                spent.append(network.now - start)
-                busiest.append(max(map(len, outcome.changes.values()), default=0))
+                if outcome.changes:
+                    spent.append(network.now - start)
+                    busiest.append(max(map(len, outcome.changes.values())))
             one = 1 / UPDATES_PER_SECOND
             figures[f"{name}, {tables.value}"] = {
+                "share_in_effect_at_once": rounded(1 - len(spent) / NEW),
                 "seconds_median": rounded(statistics.median(spent)),
                 "seconds_worst": rounded(max(spent)),
                 "times_one_operation_median": rounded(statistics.median(spent) / one),
-                "operations_on_the_busiest_median": statistics.median(busiest),
+                "times_the_operations_on_the_busiest_median": rounded(
+                    statistics.median(time / one / n for time, n in zip(spent, busiest, strict=True))
+                ),
             }
     return Result("effect", figures)

@@ -16,7 +16,7 @@ from flowsieve.header.tag import POOLS
 from flowsieve.index.regular import RegularPlan
 from flowsieve.southbound.embedded import EmbeddedNetwork
 
-SUBSCRIPTIONS, ROUNDS = 600, 5
+SUBSCRIPTIONS, ROUNDS = 750, 5
 
 
 def run() -> Result:

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flowsieve import cli
+from flowsieve.errors import LabError
+from flowsieve.lab.machine import check_machine
 
 sys.path.insert(0, str(Path(__file__).parent / "laws"))
 
@@ -24,6 +26,16 @@ settings.register_profile(
     "search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def _machine(request: pytest.FixtureRequest) -> None:
+    """Where a test marked `real` cannot run, it is skipped and says why."""
+    if request.node.get_closest_marker("real"):
+        try:
+            check_machine()
+        except LabError as error:
+            pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

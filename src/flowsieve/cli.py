@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from flowsieve import show
+from flowsieve import lab_commands, show
 from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, nearest
@@ -39,6 +39,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(lab_commands.app)
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: schema, index, network, steps.")
@@ -161,7 +163,9 @@ def verify(
     return 0 if verdict.holds else 1
 
 
-@app.command(epilog=f"Example: flowsieve explain {EXAMPLE} --host paris symbol=OATS side=sell price=240 lots=9")
+@app.command(
+    epilog=f"Example: flowsieve explain {EXAMPLE} --host paris symbol=OATS side=sell price=240 lots=9"
+)
 def explain(
     scenario: ScenarioFile,
     host: Annotated[str, typer.Option("--host", metavar="H", help="The host that publishes the event.")],

@@ -12,6 +12,7 @@ FlowsieveError
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
+│   └── Unacknowledged   … or did it and did not say so: what it holds is unknown
 └── LabError             the machine cannot have the lab that was asked for, or lost it
 """
 
@@ -107,6 +108,15 @@ class TableFull(Refused):
 
 class SwitchError(FlowsieveError):
     """A switch refused or failed an operation."""
+
+
+class Unacknowledged(SwitchError):
+    """What a switch holds is unknown: it did not answer, or may have lost it; it has to be read back."""
+
+    def __init__(self, *, switch: str, reason: str) -> None:
+        super().__init__(f"what switch {switch} holds is unknown until it is read back: {reason}")
+        self.switch = switch
+        self.reason = reason
 
 
 class LabError(FlowsieveError):

@@ -17,8 +17,8 @@ from flowsieve.scenario.play import Progress as Watcher
 
 MOST = 8  # names of a list that are shown
 WRONG = {
-    "false_negatives": "wanted copies did not arrive",
-    "duplicates": "copies came twice",
+    "false_negatives": "wanted and not arrived",
+    "duplicates": "arrived twice",
     "refused": "requests refused",
 }
 REMEDY = "To have this served, raise table_capacity in [network] or take fewer trees."
@@ -52,7 +52,7 @@ def note(what: str, reasons: Sequence[str], of: int) -> None:
 
 
 def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
-    wrong = [f"{report[key]:,} {name}" for key, name in WRONG.items() if report[key]]
+    wrong = [f"{name}: {report[key]:,}" for key, name in WRONG.items() if report[key]]
     verdict = good(not wrong, "all that was wanted arrived, once", ", ".join(wrong))
     out.print(Text(str(scenario), "bold"))
     out.print(

@@ -99,10 +99,10 @@ def test_the_version_is_that_of_the_package(flowsieve: Callable[..., Any]) -> No
 def test_help_names_all_commands_and_fits_80_columns(flowsieve: Callable[..., Any]) -> None:
     answer = flowsieve("--help")
     assert answer.status == 0
+    listed = dict(line.split(maxsplit=1) for line in answer.out.partition("Commands:\n")[2].splitlines())
     for name in COMMANDS:
-        assert f"\n  {name} " in answer.out
-    assert "..." not in answer.out.partition("Commands:")[2]
-    for name in COMMANDS:
+        assert listed[name].endswith(".")
+        assert not listed[name].endswith("...")  # it was cut
         text = flowsieve(name, "--help").out
         assert "examples/stock/scenario.toml" in text
         assert all(len(line) <= 80 for line in text.splitlines())

@@ -64,7 +64,7 @@ def test_a_refused_request_is_status_1_and_says_what_to_do(
     assert answer.status == 1
     assert (answer.json["requests"], answer.json["refused"], answer.json["false_negatives"]) == (7, 4, 0)
     people = " ".join(flowsieve("run", scene.scenario, "--out", tmp_path).out.split())
-    assert "4 requests refused" in people
+    assert "requests refused: 4" in people
     assert "refused: sub cheap of bob: switch s1 needs at least 1 entry and has room for 0" in people
     assert "raise table_capacity in [network]" in people
 

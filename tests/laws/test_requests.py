@@ -6,7 +6,7 @@ from itertools import combinations
 from random import Random
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsieve.content.filter import Filter
@@ -96,6 +96,20 @@ def tables_of(network: EmbeddedNetwork) -> dict[str, tuple[Flow, ...]]:
     return {switch: network.read(switch) for switch in network.topology.switches}
 
 
+def check_tables(controller: Controller, network: EmbeddedNetwork) -> None:
+    """What the switches hold is what is believed and wanted, has room, and serves all that is asked for."""
+    state = controller.state
+    for switch, flows in tables_of(network).items():
+        held = {TAG.dz(flow.match.destination): flow.ports for flow in flows}
+        assert held == controller.believed(switch) == state.table(switch)
+        if state.settings.capacity is not None:
+            assert network.peak(switch) <= state.settings.capacity
+    offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
+    verdict = verify(state.topology, PLAN, TAG, tables_of(network), offers, wants)
+    assert verdict.holds, verdict.witness
+
+
+@settings(max_examples=60)
 @given(seeds)
 def test_after_every_slice_the_tables_hold_are_as_believed_and_were_never_too_full(random):
     topology = a_topology(random)
@@ -108,20 +122,22 @@ def test_after_every_slice_the_tables_hold_are_as_believed_and_were_never_too_fu
         crowd.is_told(request for request, _ in outcome.refused)
         assert all(request.op.adding for request, _ in outcome.refused)
         assert state.subscriptions.keys() | state.advertisements.keys() == crowd.active.keys()
-        for switch, flows in tables_of(network).items():
-            held = {TAG.dz(flow.match.destination): flow.ports for flow in flows}
-            assert held == controller.believed(switch) == state.table(switch)
-            if state.settings.capacity is not None:
-                assert network.peak(switch) <= state.settings.capacity
-        verdict = verify(
-            topology,
-            PLAN,
-            TAG,
-            tables_of(network),
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-        )
-        assert verdict.holds, verdict.witness
+        check_tables(controller, network)
+
+
+@settings(max_examples=40)
+@given(seeds)
+def test_coarse_tables_that_are_free_where_nothing_arrives_keep_up_with_what_does(random):
+    topology = a_topology(random)
+    state = ControlState(
+        topology, PLAN, settings=Settings(budget=0, capacity=random.randint(3, 5), tables=Tables.FREE)
+    )
+    network = EmbeddedNetwork(topology, state.settings.capacity)
+    controller = Controller(state, network, TAG)
+    crowd = Crowd(random, list(topology.hosts))
+    for _ in range(25):
+        controller.submit(crowd.slice(most=2))
+        check_tables(controller, network)
 
 
 class Watched:
@@ -176,11 +192,14 @@ def promised(state: ControlState) -> set[tuple[str, Dz, str]]:
 
 def offered(state: ControlState) -> set[tuple[str, Dz]]:
     return {
-        (offer.host, cell) for offer in state.advertisements.values() for cell in CELLS if
-        offer.dz.covers(cell)
+        (offer.host, cell)
+        for offer in state.advertisements.values()
+        for cell in CELLS
+        if offer.dz.covers(cell)
     }
 
 
+@settings(max_examples=60)
 @given(seeds)
 def test_nothing_served_before_and_after_is_lost_or_doubled_at_any_moment_between(random):
     topology = a_topology(random)

@@ -40,7 +40,6 @@ HOST_SETTINGS = MappingProxyType(
         "net/ipv6/conf/default/accept_ra": "0",
         "net/ipv6/conf/default/router_solicitations": "0",
         "net/ipv6/conf/default/addr_gen_mode": "1",  # no link-local address
-        "net/ipv6/mld_qrv": "1",  # a membership is reported once
     }
 )
 

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from flowsieve.errors import LabError
-from flowsieve.lab.blueprint import namespace_path
+from flowsieve.lab.blueprint import SWITCHES, namespace_path
 from flowsieve.lab.namespace import entered, new_namespace, send_whole_checksums, set_kernel
 from flowsieve.lab.process import die_with_parent, end_all_inside
 
+DESCRIPTION = "lab.json"
 PATIENCE_SECONDS = 30.0
 STEP_SECONDS = 0.002  # between two looks at what is awaited
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
 QUIET = ("-vconsole:off", "-vsyslog:off")
 
 
@@ -61,6 +61,8 @@ class Keeper:
         self._await_bridges(bridges)
         self._check_ports()
         wait_for_switches(self._directory, self._plan["bridges"])
+        description = self._plan["description"] | {"keeper": os.getpid()}
+        (self._directory / DESCRIPTION).write_text(json.dumps(description))
 
     def start_vswitchd(self) -> None:
         """Start the switches, unless they are running; a new process takes its bridges from the database."""
@@ -109,7 +111,7 @@ class Keeper:
 
     def _make_namespaces(self) -> None:
         """Make them, and links by which others find them: they are reached through this process alone."""
-        namespace_path(self._directory, "").mkdir()
+        namespace_path(self._directory, SWITCHES).parent.mkdir()
         for part in (self._plan["switches"], *self._plan["hosts"]):
             namespace = new_namespace()
             if self._switches < 0:
@@ -136,7 +138,9 @@ class Keeper:
             if self._vswitchd.poll() is not None:
                 transaction.kill()
                 transaction.communicate()
-                raise LabError(f"ovs-vswitchd ended with status {self._vswitchd.returncode}{self._last_words()}")
+                raise LabError(
+                    f"ovs-vswitchd ended with status {self._vswitchd.returncode}{self._last_words()}"
+                )
             time.sleep(STEP_SECONDS)
         _finished(transaction)
 
@@ -196,7 +200,14 @@ def _ip(lines: list[str]) -> subprocess.Popen[str]:
 
 
 def _started(words: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
-    return subprocess.Popen(words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        words,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent,
+    )
 
 
 def _finished(process: subprocess.Popen[str]) -> str:
@@ -208,24 +219,17 @@ def _finished(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def serve(keeper: Keeper, owner: int | None) -> None:
+def serve(keeper: Keeper, requests: socket.socket, owner: int | None) -> None:
     """Hold the lab until somebody ends it, or its owner is gone."""
-    asked, ask = socket.socketpair()
-    ask.setblocking(False)
-    signal.set_wakeup_fd(ask.fileno())
-    for number in SIGNALS:
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     watch = select.poll()
-    watch.register(asked, select.POLLIN)
+    watch.register(requests, select.POLLIN)
     if owner is not None:
         watch.register(owner, select.POLLIN)
-    keeper.reap()
     while True:
         for file, _ in watch.poll():
             if file == owner:
                 return
-            signals = asked.recv(64)
+            signals = requests.recv(64)
             if signal.SIGTERM in signals:
                 return
             keeper.reap()
@@ -233,25 +237,35 @@ def serve(keeper: Keeper, owner: int | None) -> None:
                 keeper.start_vswitchd()
 
 
+def _signals() -> socket.socket:
+    """Where the numbers of signals arrive from now on."""
+    end, wakeup = socket.socketpair()
+    wakeup.setblocking(False)
+    signal.set_wakeup_fd(wakeup.detach())
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return end
+
+
 def main() -> None:
-    directory = Path(sys.argv[1]).resolve()
+    directory = Path(sys.argv[1])
     plan = json.load(sys.stdin)
     if os.fork():  # whoever called waits for this one; the keeper itself is nobody's child
         os._exit(0)
     os.chdir("/")
-    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until they are awaited
+    requests = _signals()
     keeper = Keeper(directory, plan)
     try:
         owner = None if plan["owner"] is None else os.pidfd_open(plan["owner"])
         keeper.build()
         _answer({"keeper": os.getpid()})
-        serve(keeper, owner)
-    except (LabError, OSError, subprocess.SubprocessError) as error:
+    except Exception as error:
         keeper.tear_down()
         with contextlib.suppress(OSError):  # nobody may be listening any more
-            _answer({"error": str(error)})
-    else:
-        keeper.tear_down()
+            _answer({"error": str(error) or repr(error)})
+        return
+    serve(keeper, requests, owner)
+    keeper.tear_down()
 
 
 def _answer(message: dict[str, object]) -> None:

@@ -20,22 +20,22 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def held(pid: int, mark: str) -> Iterator[int | None]:
-    """A pidfd of the process if it lives and has `mark` in its command line, else None."""
+def held(pid: int, argument: str) -> Iterator[int | None]:
+    """A pidfd of the process if it lives and was started with that argument, else None."""
     pidfd = _open(pid)
     try:
-        yield pidfd if pidfd is not None and mark in command_line(pid) else None
+        yield pidfd if pidfd is not None and argument in arguments(pid) else None
     finally:
         if pidfd is not None:
             os.close(pidfd)
 
 
-def command_line(pid: int) -> str:
+def arguments(pid: int) -> list[str]:
     """What a process was started with; nothing for one that is gone, or dead and not yet buried."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
-        return ""
+        return []
 
 
 def ended(pidfd: int, seconds: float) -> bool:

@@ -54,7 +54,7 @@ class Refused(NamedTuple):
     """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None)."""
 
     request: int
-    index: int | None
+    op_index: int | None
     failure: wire.Failed
 
 

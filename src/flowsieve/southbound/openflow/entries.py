@@ -11,13 +11,13 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.entry import Action, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.southbound.openflow.packed import match_bytes
+from flowsieve.southbound.openflow.packed import DESTINATIONS, match_bytes
 from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, ProtocolError
 
 _STATS = struct.Struct("!HBxIIHHHHHxxQQQ")
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
-_DESTINATIONS = {0x8000 << 7 | 12: 4, 0x8000 << 7 | 26: 6}  # class and field: the family
+_DESTINATIONS = {0x8000 << 7 | number: family for family, number in DESTINATIONS.items()}  # class and field
 _OURS = COOKIE >> 32
 
 

@@ -1,4 +1,4 @@
-"""Flow-mods packed straight into bytes, some thirty times as fast as by os-ken; `wire.flow_mod` is the plain twin."""
+"""Flow-mods packed straight into bytes, many times as fast as by os-ken; `wire.flow_mod` is the plain twin."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from collections.abc import Sequence
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Action
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, COOKIE, ETH_TYPES, TABLE, VERSION
 
-_IN_BUNDLE = struct.Struct("!BBHIIxxH")  # header; bundle, flags
-_FLOW_MOD = struct.Struct("!BBHIQQBBHHHIIIHH")  # header; cookie and so on, up to the match
-_OXM = {4: 12, 6: 26}  # the numbers of the fields ipv4_dst and ipv6_dst
-_MOST_CACHED = 1 << 16
+# Header; cookie, its mask and the table as one; command; timeouts; priority; all up to the match as one.
+_FLOW_MOD = struct.Struct("!2sHI17sB4sH16s")
+_MARK = struct.pack("!QQB", COOKIE, 0, TABLE)
+_NO_TIMEOUTS = bytes(4)
+_NOTHING_ELSE = struct.pack("!IIIHH", ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0)
+_FLOW_MOD_HEAD = bytes([VERSION, ofp.OFPT_FLOW_MOD])
+# Header; bundle; padding and flags as one.
+_BUNDLE_ADD = struct.Struct("!2sHII4s")
+_BUNDLE_ADD_HEAD = bytes([VERSION, ofp.OFPT_BUNDLE_ADD_MESSAGE])
+_FLAGS = struct.pack("!xxH", BUNDLE_FLAGS)
+
+DESTINATIONS = {4: ofp.OFPXMT_OFB_IPV4_DST, 6: ofp.OFPXMT_OFB_IPV6_DST}
+_ETH_TYPE = ofp.OFPXMC_OPENFLOW_BASIC << 16 | ofp.OFPXMT_OFB_ETH_TYPE << 9 | 2
+_MOST_REMEMBERED = 1 << 16
 
 
 class MatchShape:
-    """What the matches of all prefixes of one family and length have in common: all but the address.
+    """What the matches on all prefixes of one family and length have in common: all but the address.
 
     A match on the family alone has no address; one on a whole address has no mask.
     """
@@ -28,16 +37,16 @@ class MatchShape:
 
     def __init__(self, family: int, length: int) -> None:
         whole = WIDTH[family]
-        masked = length < whole
-        self.width = whole // 8 if length else 0  # bytes of the address
+        masked = 0 < length < whole
         self.shift = whole - length
-        mask = ((1 << whole) - (1 << self.shift)).to_bytes(whole // 8) if masked and length else b""
-        field = 0x8000 << 16 | _OXM[family] << 9 | masked << 8 | self.width + len(mask)
-        self.before = struct.pack("!IH", 0x80000A02, ETH_TYPES[family])
+        self.width = whole // 8 if length else 0  # bytes of the address
+        mask = ((1 << whole) - (1 << self.shift)).to_bytes(self.width) if masked else b""
+        fields = struct.pack("!IH", _ETH_TYPE, ETH_TYPES[family])
         if length:
-            self.before += struct.pack("!I", field)
-        unpadded = 4 + len(self.before) + self.width + len(mask)
-        self.before = struct.pack("!HH", ofp.OFPMT_OXM, unpadded) + self.before
+            number = ofp.OFPXMC_OPENFLOW_BASIC << 16 | DESTINATIONS[family] << 9 | masked << 8
+            fields += struct.pack("!I", number | self.width + len(mask))
+        unpadded = 4 + len(fields) + self.width + len(mask)
+        self.before = struct.pack("!HH", ofp.OFPMT_OXM, unpadded) + fields
         self.behind = mask + bytes(-unpadded % 8)
         self.size = len(self.before) + self.width + len(self.behind)
 
@@ -59,47 +68,46 @@ class Packer:
 
     def __init__(self, decrement: bool = True) -> None:
         self.decrement = decrement
-        self._instructions: dict[tuple[Action, ...], bytes] = {}
+        self._instructions: dict[tuple[int, ...], bytes] = {}
 
     def pack(self, first_xid: int, ops: Sequence[FlowOp], bundle: int | None = None) -> bytes:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
         parts: list[bytes] = []
-        put = parts.append
-        pack_mod, pack_outer = _FLOW_MOD.pack, _IN_BUNDLE.pack
-        known = self._instructions
+        put, known = parts.append, self._instructions.get
+        flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
+        install, modify, remove = (COMMANDS[kind] for kind in (Kind.INSTALL, Kind.MODIFY, Kind.REMOVE))
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
             prefix = flow.match.destination
             shape = SHAPES[prefix.family][prefix.length]
             if kind is Kind.REMOVE:
-                instructions = b""
+                command, instructions = remove, b""
             else:
-                found = known.get(flow.actions)
-                instructions = self._pack_instructions(flow.actions) if found is None else found
+                command = install if kind is Kind.INSTALL else modify
+                ports = tuple([action.port for action in flow.actions])
+                instructions = known(ports) or self._pack_instructions(ports)
             size = 48 + shape.size + len(instructions)
             if bundle is not None:
-                put(pack_outer(VERSION, 34, size + 16, xid, bundle, BUNDLE_FLAGS))
+                put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
             put(
-                pack_mod(
-                    VERSION, 14, size, xid, COOKIE, 0, TABLE, COMMANDS[kind], 0, 0, flow.priority,
-                    0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0, 0,  # no buffer, any port, any group, no flags
+                flow_mod(
+                    _FLOW_MOD_HEAD, size, xid, _MARK, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
                 )
-            )  # fmt: skip
+            )
             put(shape.before)
             put((prefix.bits << shape.shift).to_bytes(shape.width))
             put(shape.behind)
             put(instructions)
         return b"".join(parts)
 
-    def _pack_instructions(self, actions: tuple[Action, ...]) -> bytes:
-        if len(self._instructions) >= _MOST_CACHED:
+    def _pack_instructions(self, ports: tuple[int, ...]) -> bytes:
+        if not ports:
+            return b""  # an entry without instructions drops
+        if len(self._instructions) >= _MOST_REMEMBERED:
             self._instructions.clear()
-        packed = struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""
-        for action in actions:
-            packed += struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, action.port, ofp.OFPCML_MAX)
-        if actions:
-            packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(packed)) + packed
-        else:
-            packed = b""  # an entry without instructions drops
-        self._instructions[actions] = packed
+        actions = struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""
+        for port in ports:
+            actions += struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX)
+        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(actions)) + actions
+        self._instructions[ports] = packed
         return packed

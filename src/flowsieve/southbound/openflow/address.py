@@ -1,0 +1,50 @@
+"""Where a switch or a controller can be dialled, written as Open vSwitch writes it: unix:PATH or tcp:HOST:PORT."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from flowsieve.errors import BadInput
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+BUFFER = 1 << 18  # bytes that may wait to be read
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A socket's address: a path, or a host and a port.
+
+    >>> Address.parse("tcp:[::1]:6653"), Address.parse("unix:/run/s1.mgmt").path
+    (Address(path=None, host='::1', port=6653), '/run/s1.mgmt')
+    """
+
+    path: str | None = None
+    host: str = ""
+    port: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        kind, _, rest = text.partition(":")
+        if kind == "unix" and rest:
+            return cls(path=rest)
+        host, _, port = rest.rpartition(":")
+        if kind == "tcp" and host and port.isdecimal() and int(port) < 1 << 16:
+            return cls(host=host.removeprefix("[").removesuffix("]"), port=int(port))
+        raise BadInput(f"{text!r} is no address; right is unix:/run/s1.mgmt or tcp:127.0.0.1:6653")
+
+    async def dial(self) -> Streams:
+        """Connect to what listens there."""
+        if self.path is not None:
+            return await asyncio.open_unix_connection(self.path, limit=BUFFER)
+        return await asyncio.open_connection(self.host, self.port, limit=BUFFER)
+
+    async def listen(self, serve: Callable[..., Awaitable[None]]) -> asyncio.Server:
+        """Have all that dial served."""
+        if self.path is not None:
+            return await asyncio.start_unix_server(serve, self.path, limit=BUFFER)
+        return await asyncio.start_server(serve, self.host, self.port, limit=BUFFER)
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}" if self.path is not None else f"tcp:{self.host}:{self.port}"

@@ -1,0 +1,65 @@
+"""OpenFlow messages: the packed encoder is os-ken's to the byte, and what is read is what was packed."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.entries import Entry, entries_in
+from flowsieve.southbound.openflow.packed import Packer, match_bytes
+
+
+@st.composite
+def prefixes(draw: st.DrawFn) -> Prefix:
+    family = draw(st.sampled_from((4, 6)))
+    length = draw(st.integers(0, WIDTH[family]) | st.sampled_from((0, 1, 16, WIDTH[family])))
+    return Prefix(family, draw(st.integers(0, (1 << length) - 1)), length)
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> Flow:
+    ports = draw(st.lists(st.integers(1, 0xFFFFFF00), max_size=6))
+    return Flow(Match(draw(prefixes())), draw(st.integers(0, 0xFFFF)), tuple(map(Output, ports)))
+
+
+@given(
+    ops=st.lists(st.builds(FlowOp, st.sampled_from(Kind), flows()), min_size=1, max_size=4),
+    first=st.integers(0, (1 << 32) - 5),
+    bundle=st.none() | st.integers(0, (1 << 32) - 1),
+    decrement=st.booleans(),
+)
+def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement):
+    if bundle is None:
+        plain = [wire.flow_mod(xid, op, decrement) for xid, op in enumerate(ops, first)]
+    else:
+        plain = [wire.bundled_flow_mod(xid, bundle, op, decrement) for xid, op in enumerate(ops, first)]
+    assert Packer(decrement).pack(first, ops, bundle) == b"".join(plain)
+
+
+@given(flow=flows(), decrement=st.booleans(), cookie=st.integers(0, (1 << 64) - 1))
+def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie):
+    message = Packer(decrement).pack(1, [FlowOp(Kind.INSTALL, flow)])
+    match = match_bytes(flow.match.destination)
+    entry = Entry(cookie, flow.priority, match, message[48 + len(match) :])
+    assert entry.flow == flow
+    assert entry.destination == flow.match.destination
+    assert entry.ours == (cookie >> 32 == wire.COOKIE >> 32)
+
+
+@given(match=st.binary(max_size=80), instructions=st.binary(max_size=80), cut=st.integers(0, 200))
+def test_no_bytes_break_the_reading_of_entries(match, instructions, cut):
+    match = struct.pack("!HH", 1, 4 + len(match)) + match + bytes(-(4 + len(match)) % 8)
+    head = struct.pack("!HBxIIHHHHHxxQQQ", 48 + len(match) + len(instructions), *(0,) * 11)
+    body = head + match + instructions
+    (entry,) = entries_in(body)
+    assert (entry.match, entry.instructions) == (match, instructions)
+    if entry.flow is not None:
+        assert match_bytes(entry.flow.match.destination) == match
+    if 0 < cut < len(body):
+        with pytest.raises(wire.ProtocolError):
+            list(entries_in(body[:cut]))

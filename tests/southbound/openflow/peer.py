@@ -1,0 +1,69 @@
+"""What a switch says, as bytes: the other end of the connections under test."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from os_ken.ofproto import ofproto_v1_4 as ofp
+
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow
+from flowsieve.southbound.openflow.packed import Packer, match_bytes
+from flowsieve.southbound.openflow.wire import COOKIE, Frame, Frames
+
+
+def message(kind: int, xid: int, body: bytes = b"", version: int = 5) -> bytes:
+    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+
+
+def hello(*versions: int) -> bytes:
+    """A hello that lists versions, as Open vSwitch's does; without any, a plain one of version 1.4."""
+    if not versions:
+        return message(ofp.OFPT_HELLO, 1)
+    bitmap = sum(1 << version for version in versions)
+    return message(ofp.OFPT_HELLO, 1, struct.pack("!HHI", 1, 8, bitmap), max(versions))
+
+
+def features(xid: int, datapath: int = 7) -> bytes:
+    return message(ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBBxxII", datapath, 0, 254, 0, 0, 0))
+
+
+def barrier(xid: int) -> bytes:
+    return message(ofp.OFPT_BARRIER_REPLY, xid)
+
+
+def bundle(xid: int, number: int, what: int) -> bytes:
+    return message(ofp.OFPT_BUNDLE_CONTROL, xid, struct.pack("!IHH", number, what, 3))
+
+
+def error(xid: int, kind: int, code: int) -> bytes:
+    return message(ofp.OFPT_ERROR, xid, struct.pack("!HH", kind, code) + bytes(64))
+
+
+def port_status(port: int, up: bool, reason: int = ofp.OFPPR_MODIFY) -> bytes:
+    state = 0 if up else ofp.OFPPS_LINK_DOWN
+    desc = struct.pack("!IHxx6sxx16sII", port, 40, bytes(6), b"s1-eth%d" % port, 0, state)
+    return message(ofp.OFPT_PORT_STATUS, 0, struct.pack("!B7x", reason) + desc)
+
+
+def packet_in(port: int, data: bytes) -> bytes:
+    match = struct.pack("!HHII4x", 1, 12, 0x80000004, port)
+    head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(data), 0, 0, 0)
+    return message(ofp.OFPT_PACKET_IN, 0, head + match + b"\0\0" + data)
+
+
+def stats(xid: int, flows: Iterable[Flow], more: bool = False, cookie: int = COOKIE) -> bytes:
+    body = struct.pack("!HH4x", ofp.OFPMP_FLOW, ofp.OFPMPF_REPLY_MORE if more else 0)
+    for flow in flows:
+        match = match_bytes(flow.match.destination)
+        instructions = Packer().pack(0, [FlowOp(Kind.INSTALL, flow)])[48 + len(match) :]
+        length = 48 + len(match) + len(instructions)
+        body += struct.pack("!HBxIIHHHHHxxQQQ", length, 0, 0, 0, flow.priority, 0, 0, 0, 0, cookie, 0, 0)
+        body += match + instructions
+    return message(ofp.OFPT_MULTIPART_REPLY, xid, body)
+
+
+def frames(data: bytes) -> list[Frame]:
+    """Messages that we sent, told apart."""
+    return list(Frames().feed(data))

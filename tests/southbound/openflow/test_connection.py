@@ -1,0 +1,255 @@
+"""The protocol without input and output: scripted bytes in, events and bytes out."""
+
+import random
+
+import peer
+import pytest
+from os_ken.ofproto import ofproto_v1_4 as ofp
+
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import Prefix
+from flowsieve.southbound.openflow.connection import Applied, Connection, Listed, Ready, Refused, State
+from flowsieve.southbound.openflow.wire import PacketIn, PortStatus, ProtocolError
+
+FLOWS = [Flow(Match(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)]
+OPS = [FlowOp(Kind.INSTALL, flow) for flow in FLOWS]
+TABLE_FULL = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
+
+
+def sent(connection: Connection) -> list[tuple[int, int]]:
+    """Type and xid of what goes out."""
+    return [(frame.type, frame.xid) for frame in peer.frames(b"".join(connection.outgoing()))]
+
+
+def heard(connection: Connection, *messages: bytes) -> list[object]:
+    return list(connection.receive(b"".join(messages)))
+
+
+@pytest.fixture
+def ready() -> Connection:
+    connection = Connection()
+    assert sent(connection) == [(ofp.OFPT_HELLO, 1)]
+    assert heard(connection, peer.hello(1, 4, 5, 6)) == []
+    assert sent(connection) == [(ofp.OFPT_FEATURES_REQUEST, 2)]
+    assert heard(connection, peer.features(2, datapath=0xABC)) == [Ready(0xABC)]
+    assert sent(connection) == [(ofp.OFPT_SET_CONFIG, 3)]
+    return connection
+
+
+@pytest.fixture
+def adding(ready) -> tuple[Connection, int, int, int]:
+    """A connection on which a batch was sent; its bundle, its first xid and that of the barrier."""
+    bundle = ready.apply(OPS)
+    kinds = [ofp.OFPT_BUNDLE_CONTROL, *[ofp.OFPT_BUNDLE_ADD_MESSAGE] * 3, ofp.OFPT_BARRIER_REQUEST]
+    assert sent(ready) == list(zip(kinds, range(bundle, bundle + 5), strict=True))
+    assert heard(ready, peer.bundle(bundle, bundle, ofp.OFPBCT_OPEN_REPLY)) == []
+    return ready, bundle, bundle + 1, bundle + 4
+
+
+def test_a_batch_is_applied_once_it_is_committed(adding):
+    connection, bundle, _, barrier = adding
+    assert heard(connection, peer.barrier(barrier)) == []
+    ((kind, commit),) = sent(connection)
+    assert kind == ofp.OFPT_BUNDLE_CONTROL
+    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+    assert sent(connection) == []
+
+
+def test_a_batch_with_a_refused_message_is_discarded(adding):
+    connection, bundle, first, barrier = adding
+    assert heard(connection, peer.error(first + 1, 2, 9), peer.barrier(barrier)) == []
+    (discard,) = peer.frames(b"".join(connection.outgoing()))
+    assert int.from_bytes(discard.data[12:14]) == ofp.OFPBCT_DISCARD_REQUEST
+    (refused,) = heard(connection, peer.bundle(discard.xid, bundle, ofp.OFPBCT_DISCARD_REPLY))
+    assert isinstance(refused, Refused)
+    assert (refused.request, refused.op_index, refused.failure.table_full) == (bundle, 1, False)
+    assert "OFPET_BAD_ACTION" in refused.failure.reason
+
+
+def test_a_commit_can_fail_for_one_operation(adding):
+    connection, _, first, barrier = adding
+    heard(connection, peer.barrier(barrier))
+    ((_, commit),) = sent(connection)
+    assert heard(connection, peer.error(first + 2, *TABLE_FULL)) == []
+    (refused,) = heard(connection, peer.error(commit, ofp.OFPET_BUNDLE_FAILED, ofp.OFPBFC_MSG_FAILED))
+    assert (refused.op_index, refused.failure.table_full) == (2, True)
+
+
+def test_a_bundle_that_does_not_open_is_refused_as_a_whole(adding):
+    connection, bundle, _, barrier = adding
+    heard(
+        connection,
+        peer.error(bundle, ofp.OFPET_BUNDLE_FAILED, ofp.OFPBFC_OUT_OF_BUNDLES),
+        peer.barrier(barrier),
+    )
+    ((_, discard),) = sent(connection)
+    (refused,) = heard(connection, peer.error(discard, ofp.OFPET_BUNDLE_FAILED, ofp.OFPBFC_BAD_ID))
+    assert refused.op_index is None
+    assert "OFPBFC_OUT_OF_BUNDLES" in refused.failure.reason
+
+
+def test_one_batch_follows_another(ready):
+    for _ in range(3):
+        bundle = ready.apply(OPS)
+        barrier = sent(ready)[-1][1]
+        heard(ready, peer.barrier(barrier))
+        ((_, commit),) = sent(ready)
+        assert heard(ready, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+
+
+def test_numbers_of_messages_begin_again_before_they_run_out(ready):
+    ready._xid = (1 << 32) - 5
+    bundle = ready.apply(OPS)
+    assert [xid for _, xid in sent(ready)] == list(range(bundle, bundle + 5))
+    assert bundle == 1
+
+
+def test_entries_come_in_several_parts(ready):
+    request = ready.list_entries()
+    assert sent(ready) == [(ofp.OFPT_MULTIPART_REQUEST, request)]
+    assert heard(ready, peer.stats(request, FLOWS[:2], more=True)) == []
+    (listed,) = heard(ready, peer.stats(request, FLOWS[2:]))
+    assert isinstance(listed, Listed)
+    assert [entry.flow for entry in listed.entries] == FLOWS
+    assert all(entry.ours for entry in listed.entries)
+
+
+def test_a_sign_of_life_is_given_with_the_same_data(ready):
+    assert heard(ready, peer.message(ofp.OFPT_ECHO_REQUEST, 77, b"are you there")) == []
+    (reply,) = peer.frames(b"".join(ready.outgoing()))
+    assert (reply.type, reply.xid, reply.data[8:]) == (ofp.OFPT_ECHO_REPLY, 77, b"are you there")
+    ready.ping()
+    ((kind, xid),) = sent(ready)
+    assert kind == ofp.OFPT_ECHO_REQUEST
+    assert heard(ready, peer.message(ofp.OFPT_ECHO_REPLY, xid)) == []
+
+
+def test_ports_and_packets_are_told(ready):
+    heard_of = heard(
+        ready,
+        peer.port_status(3, up=False),
+        peer.port_status(3, up=True),
+        peer.port_status(4, up=True, reason=ofp.OFPPR_DELETE),
+        peer.packet_in(2, b"a packet"),
+    )
+    assert heard_of == [
+        PortStatus(3, "s1-eth3", False),
+        PortStatus(3, "s1-eth3", True),
+        PortStatus(4, "s1-eth4", False),
+        PacketIn(2, b"a packet"),
+    ]
+
+
+def test_an_error_that_nobody_waits_for_is_passed_over(ready):
+    ready.send_packet(9, b"x")
+    ((kind, xid),) = sent(ready)
+    assert kind == ofp.OFPT_PACKET_OUT
+    assert heard(ready, peer.error(xid, ofp.OFPET_BAD_ACTION, 4)) == []
+
+
+@pytest.mark.parametrize(
+    ("spoken", "fits"), [((), True), ((5,), True), ((1, 5, 6), True), ((1, 4), False), ((6,), False)]
+)
+def test_both_ends_must_speak_one_version(spoken, fits):
+    connection = Connection()
+    if fits:
+        heard(connection, peer.hello(*spoken))
+        assert connection.state is State.FEATURES
+    else:
+        with pytest.raises(ProtocolError, match=r"right is 5 \(OpenFlow 1.4\)"):
+            heard(connection, peer.hello(*spoken))
+
+
+UNASKED = {
+    "a barrier": peer.barrier(99),
+    "a bundle": peer.bundle(99, 99, ofp.OFPBCT_COMMIT_REPLY),
+    "entries": peer.stats(99, FLOWS),
+    "features": peer.features(99),
+    "a hello": peer.hello(5),
+    "another version": peer.message(ofp.OFPT_ECHO_REQUEST, 1, version=4),
+    "an unknown type": peer.message(99, 1),
+    "a length too short": b"\x05\x02\x00\x07\x00\x00\x00\x01",
+    "a cut off error": peer.message(ofp.OFPT_ERROR, 1, b"\0"),
+    "a port with endless properties": peer.message(
+        ofp.OFPT_PORT_STATUS, 0, peer.port_status(1, True)[8:] + bytes(8)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNASKED)
+def test_what_a_switch_should_not_send_is_an_error(ready, what):
+    with pytest.raises(ProtocolError):
+        heard(ready, UNASKED[what])
+
+
+@pytest.mark.parametrize("what", ["a barrier", "a bundle", "entries", "features"])
+def test_nothing_comes_before_a_hello(what):
+    with pytest.raises(ProtocolError, match="waiting for the peer's hello"):
+        heard(Connection(), UNASKED[what])
+
+
+def test_a_stream_may_be_torn_anywhere():
+    def conversation(pieces) -> list[object]:
+        """All that happens with two halves of a conversation, each torn in pieces."""
+        connection, events = Connection(), []
+        for piece in pieces[0]:
+            events += connection.receive(piece)
+        bundle = connection.apply(OPS)
+        for piece in pieces[1]:
+            events += connection.receive(piece)
+        assert bundle == 4
+        return [*events, *sent(connection)]
+
+    halves = (
+        peer.hello(5) + peer.features(2) + peer.message(ofp.OFPT_ECHO_REQUEST, 50, b"abc"),
+        peer.port_status(1, False)
+        + peer.bundle(4, 4, ofp.OFPBCT_OPEN_REPLY)
+        + peer.barrier(8)
+        + peer.bundle(9, 4, ofp.OFPBCT_COMMIT_REPLY)
+        + peer.packet_in(1, b"data"),
+    )
+    whole = conversation([[half] for half in halves])
+    assert Applied(4) in whole
+    assert conversation([[bytes([byte]) for byte in half] for half in halves]) == whole
+    for half, other in ((0, 1), (1, 0)):
+        for cut in range(len(halves[half])):
+            pieces: list[list[bytes]] = [[], []]
+            pieces[half] = [halves[half][:cut], halves[half][cut:]]
+            pieces[other] = [halves[other]]
+            assert conversation(pieces) == whole
+
+
+def random_strings(seed: int, count: int) -> list[bytes]:
+    """Random bytes, every other time behind the header of a message that could be one."""
+    draw = random.Random(seed)
+    strings = []
+    for i in range(count):
+        data = draw.randbytes(draw.randrange(200))
+        if i % 2:
+            data = peer.message(draw.randrange(36), draw.randrange(12), data)
+        strings.append(data)
+    return strings
+
+
+def test_random_bytes_are_at_worst_an_error():
+    wrong = 0
+    for data in random_strings(0, 1000):
+        connection = Connection()
+        heard(connection, peer.hello(5), peer.features(2))
+        connection.apply(OPS)
+        connection.list_entries()
+        try:
+            heard(connection, data)
+        except ProtocolError as error:
+            assert str(error)
+            wrong += 1
+    assert wrong > 500
+
+
+def test_random_bytes_instead_of_a_hello_are_at_worst_an_error():
+    for data in random_strings(1, 1000):
+        try:
+            assert heard(Connection(), data) == []
+        except ProtocolError as error:
+            assert str(error)

@@ -1,0 +1,286 @@
+"""What a controller may rely on, whatever the switches are: embedded ones, or Open vSwitch's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from vswitch import OpenVSwitch
+
+from flowsieve.control.switches import Switches, Ticket
+from flowsieve.errors import BadTopology, TableFull
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import Prefix
+from flowsieve.network.topology import Topology
+from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+
+PORTS, ROOM = 4, 5
+NETWORK = Topology.make(
+    [("s1", "s2"), ("s2", "small"), ("small", "s1")],
+    {f"{switch}h{i}": switch for switch in ("s1", "s2", "small") for i in range(PORTS - 2)},
+)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Three empty switches; the one named `small` has room for five entries."""
+
+    switches: Switches
+
+    def apply(self, *ops: FlowOp, switch: str = "s1") -> Ticket:
+        ticket = self.switches.apply(switch, ops)
+        self.switches.settle()
+        return ticket
+
+    def table(self, switch: str = "s1") -> set[Flow]:
+        flows = self.switches.read(switch)
+        assert len(set(flows)) == len(flows)
+        return set(flows)
+
+
+@pytest.fixture(scope="module")
+def over_openflow(open_vswitch: OpenVSwitch) -> Iterator[tuple[OpenVSwitch, OpenFlowSwitches]]:
+    addresses = {
+        name: open_vswitch.add_bridge(name, PORTS, limit=ROOM if name == "small" else None)
+        for name in NETWORK.switches
+    }
+    with OpenFlowSwitches(addresses) as switches:
+        switches.wait_connected()
+        yield open_vswitch, switches
+
+
+@pytest.fixture(params=["embedded", pytest.param("openflow", marks=pytest.mark.real)])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    if request.param == "embedded":
+        return Bench(EmbeddedNetwork(NETWORK, capacity={"small": ROOM}))
+    open_vswitch, switches = request.getfixturevalue("over_openflow")
+    for name in NETWORK.switches:
+        open_vswitch.ofctl("del-flows", name)
+    return Bench(switches)
+
+
+def flow(prefix: str, *ports: int, priority: int | None = None) -> Flow:
+    parsed = Prefix.parse(prefix)
+    return Flow(
+        Match(parsed), 1000 + parsed.length if priority is None else priority, tuple(map(Output, ports))
+    )
+
+
+def install(*given: object, **more: int) -> FlowOp:
+    return FlowOp(Kind.INSTALL, flow(*given, **more))
+
+
+def modify(*given: object, **more: int) -> FlowOp:
+    return FlowOp(Kind.MODIFY, flow(*given, **more))
+
+
+def remove(*given: object, **more: int) -> FlowOp:
+    return FlowOp(Kind.REMOVE, flow(*given, **more))
+
+
+def after(flows: set[Flow], ops: list[FlowOp]) -> set[Flow]:
+    """What a table holds after operations: the definition."""
+    table = {flow.key: flow for flow in flows}
+    for op in ops:
+        if op.kind is Kind.REMOVE:
+            table.pop(op.flow.key, None)
+        elif op.kind is Kind.INSTALL or op.flow.key in table:
+            table[op.flow.key] = op.flow
+    return set(table.values())
+
+
+def test_a_switch_begins_empty(bench):
+    assert bench.table() == set()
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "ff0e::/16",
+        "ff0e:c000::/19",
+        "ff0e:8000::1/128",
+        "ff1e:0:0:1::/64",
+        "225.128.0.0/9",
+        "225.168.3.7/32",
+        "239.1.0.0/17",
+    ],
+)
+def test_what_is_read_back_is_what_was_installed(bench, prefix):
+    ticket = bench.apply(install(prefix, 1, 3))
+    assert (ticket.switch, ticket.done, ticket.error) == ("s1", 1, None)
+    assert ticket.done_at is not None
+    assert bench.table() == {flow(prefix, 1, 3)}
+    assert bench.table("s2") == set()
+
+
+def test_ports_are_read_back_in_their_order(bench):
+    bench.apply(install("ff0e::/16", 3, 1, 4, 2))
+    assert bench.table() == {flow("ff0e::/16", 3, 1, 4, 2)}
+
+
+def test_an_entry_without_ports_drops_and_is_an_entry(bench):
+    bench.apply(install("ff0e::/16"))
+    assert bench.table() == {flow("ff0e::/16")}
+
+
+def test_a_second_install_changes_nothing(bench):
+    bench.apply(install("ff0e::/16", 1))
+    assert bench.apply(install("ff0e::/16", 1)).done == 1
+    assert bench.table() == {flow("ff0e::/16", 1)}
+
+
+def test_an_install_over_an_entry_replaces_it(bench):
+    bench.apply(install("ff0e::/16", 1))
+    bench.apply(install("ff0e::/16", 2, 3))
+    assert bench.table() == {flow("ff0e::/16", 2, 3)}
+
+
+def test_a_modify_changes_the_ports(bench):
+    bench.apply(install("ff0e::/16", 1), install("ff0e:8000::/17", 2))
+    bench.apply(modify("ff0e::/16", 2, 3))
+    assert bench.table() == {flow("ff0e::/16", 2, 3), flow("ff0e:8000::/17", 2)}
+
+
+def test_a_modify_of_what_is_not_there_does_nothing(bench):
+    ticket = bench.apply(modify("ff0e::/16", 1))
+    assert (ticket.done, ticket.error) == (1, None)
+    assert bench.table() == set()
+
+
+def test_a_removal_takes_out_exactly_one_entry(bench):
+    kept = [
+        install("ff0e::/16", 1),
+        install("ff0e:c000::/18", 2),
+        install("ff0e:8000::/17", 1, priority=2000),
+    ]
+    bench.apply(*kept, install("ff0e:8000::/17", 2))
+    bench.apply(remove("ff0e:8000::/17", 2))
+    assert bench.table() == {op.flow for op in kept}
+
+
+def test_a_removal_does_not_look_at_the_ports(bench):
+    bench.apply(install("ff0e::/16", 1))
+    bench.apply(remove("ff0e::/16", 2, 3))
+    assert bench.table() == set()
+
+
+def test_a_removal_of_what_is_not_there_does_nothing(bench):
+    bench.apply(install("ff0e::/16", 1))
+    ticket = bench.apply(remove("ff0e::/17", 1))
+    assert (ticket.done, ticket.error) == (1, None)
+    assert bench.table() == {flow("ff0e::/16", 1)}
+
+
+def test_entries_of_one_match_and_two_priorities_are_two(bench):
+    bench.apply(install("ff0e::/16", 1, priority=1000), install("ff0e::/16", 2, priority=2000))
+    bench.apply(modify("ff0e::/16", 3, priority=2000))
+    assert bench.table() == {flow("ff0e::/16", 1, priority=1000), flow("ff0e::/16", 3, priority=2000)}
+
+
+def test_operations_of_a_batch_are_done_in_their_order(bench):
+    ops = [
+        install("ff0e::/16", 1),
+        modify("ff0e::/16", 2),
+        remove("ff0e::/16"),
+        modify("ff0e::/16", 3),
+        install("ff0e:8000::/17", 1),
+        remove("ff0e:8000::/17"),
+        install("ff0e:8000::/17", 4),
+    ]
+    assert bench.apply(*ops).done == len(ops)
+    assert bench.table() == {flow("ff0e:8000::/17", 4)}
+
+
+def test_batches_are_done_in_the_order_in_which_they_were_asked_for(bench):
+    tickets = [bench.switches.apply("s1", [install("ff0e::/16", port)]) for port in (1, 2, 3, 4)]
+    bench.switches.settle()
+    assert [(ticket.done, ticket.error) for ticket in tickets] == [(1, None)] * 4
+    assert bench.table() == {flow("ff0e::/16", 4)}
+
+
+def test_nothing_to_do_is_done_too(bench):
+    ticket = bench.apply()
+    assert (ticket.done, ticket.error) == (0, None)
+    assert ticket.done_at is not None
+
+
+def test_a_batch_can_be_large(bench):
+    flows = {flow(f"ff0e:{i:x}::/32", 1 + i % PORTS) for i in range(1, 2001)}
+    assert bench.apply(*(FlowOp(Kind.INSTALL, one) for one in flows)).done == 2000
+    assert bench.table() == flows
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_operations_do_what_they_mean(bench, seed):
+    draw = random.Random(seed)
+    table: set[Flow] = set()
+    make: list[Callable[..., FlowOp]] = [install, install, modify, remove]
+    for _ in range(5):
+        ops = []
+        for _ in range(draw.randrange(1, 40)):
+            length = draw.randrange(16, 20)
+            prefix = Prefix(6, 0xFF0E << length - 16 | draw.getrandbits(length - 16), length)
+            ports = draw.sample(range(1, PORTS + 1), draw.randrange(PORTS + 1))
+            ops.append(draw.choice(make)(str(prefix), *ports, priority=draw.choice((1000, 2000))))
+        assert bench.apply(*ops).done == len(ops)
+        table = after(table, ops)
+        assert bench.table() == table
+
+
+def small_batch(count: int) -> list[FlowOp]:
+    return [install(f"ff0e:{i:x}::/32", 1) for i in range(1, count + 1)]
+
+
+def test_a_full_table_takes_no_more(bench):
+    bench.apply(*small_batch(ROOM), switch="small")
+    before = bench.table("small")
+    ticket = bench.apply(install("ff0e:ffff::/32", 1), switch="small")
+    assert isinstance(ticket.error, TableFull)
+    assert (ticket.error.switch, ticket.error.needed, ticket.error.capacity) == ("small", ROOM + 1, ROOM)
+    assert ticket.done == 0
+    assert ticket.done_at is not None
+    assert bench.table("small") == before
+
+
+def test_of_a_batch_that_does_not_fit_as_much_is_done_as_the_ticket_says(bench):
+    bench.apply(*small_batch(2), switch="small")
+    ops = [remove("ff0e:1::/32"), *small_batch(ROOM + 2)]
+    before = bench.table("small")
+    ticket = bench.apply(*ops, switch="small")
+    assert isinstance(ticket.error, TableFull)
+    assert ticket.error.capacity == ROOM
+    assert bench.table("small") == after(before, ops[: ticket.done])
+
+
+def test_a_full_table_can_still_change_and_shrink(bench):
+    bench.apply(*small_batch(ROOM), switch="small")
+    ops = [
+        install("ff0e:1::/32", 2),
+        modify("ff0e:2::/32", 3),
+        remove("ff0e:3::/32"),
+        install("ff0e:9::/32", 4),
+    ]
+    before = bench.table("small")
+    assert bench.apply(*ops, switch="small").error is None
+    assert bench.table("small") == after(before, ops)
+
+
+def test_a_refused_batch_leaves_the_next_one_alone(bench):
+    tickets = [
+        bench.switches.apply("small", small_batch(ROOM + 1)),
+        bench.switches.apply("small", [remove("ff0e:1::/32"), install("ff0e:9::/32", 2)]),
+    ]
+    bench.switches.settle()
+    assert isinstance(tickets[0].error, TableFull)
+    assert tickets[1].error is None
+    assert flow("ff0e:9::/32", 2) in bench.table("small")
+
+
+@pytest.mark.parametrize("ask", ["apply", "read"])
+def test_a_switch_that_is_not_there_is_named(bench, ask):
+    with pytest.raises(BadTopology, match="there is no switch 's3'"):
+        bench.switches.apply("s3", []) if ask == "apply" else bench.switches.read("s3")

@@ -1,0 +1,64 @@
+"""The public names of the package, and the ten lines that a newcomer writes first."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import flowsieve
+from flowsieve import PubSub, Schema, fat_tree
+from flowsieve.client import pubsub
+
+NAMES = [
+    "Attribute", "BadInput", "Dz", "DzSet", "Filter", "FlowsieveError", "PubSub", "Published", "Refused", "RegularPlan",
+    "Schema", "Settings", "Subscription", "Tables", "Topology", "TreeMap",
+    "fat_tree", "grid", "line", "ring", "star", "tree",
+]  # fmt: skip
+
+
+def test_the_public_names_are_these_and_all_of_them_are_there() -> None:
+    assert sorted(flowsieve.__all__) == sorted(NAMES)
+    assert dir(flowsieve) == flowsieve.__all__
+    for name in NAMES:
+        found = getattr(flowsieve, name)
+        assert found.__name__ == name
+        assert getattr(importlib.import_module(found.__module__), name) is found
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="module 'flowsieve' has no attribute 'Pubsub'"):
+        flowsieve.Pubsub  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_names_are_loaded_when_they_are_asked_for() -> None:
+    """A schema needs no compiled kernel, so asking for one loads none."""
+    script = "import sys; from flowsieve import Schema; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0
+
+
+def test_ten_lines_publish_and_subscribe() -> None:
+    schema = Schema.parse(
+        {
+            "room": {"type": "string"},
+            "celsius": {"type": "float", "min": -40, "max": 60},
+            "on_fire": {"type": "bool"},
+        }
+    )
+    pubsub = PubSub(schema, fat_tree(4))
+    pubsub.advertise("h0")
+    warm = pubsub.subscribe("h9", "celsius > 30 or on_fire")
+    kitchen = pubsub.subscribe("h15", "room == 'kitchen' and not 10 <= celsius < 25")
+    pubsub.publish("h0", room="kitchen", celsius=31.5, on_fire=False)
+    pubsub.publish("h0", room="kitchen", celsius=21.0, on_fire=False)
+    assert warm.received == kitchen.received == [{"room": "kitchen", "celsius": 31.5, "on_fire": False}]
+    assert pubsub.verify().holds
+
+
+def test_the_example_of_the_module_says_the_truth() -> None:
+    found = doctest.testmod(pubsub)
+    assert found.attempted >= 8
+    assert found.failed == 0
