@@ -11,13 +11,10 @@ import numpy as np
 
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.loads import LOADS, Load
-from benchmarks.network import BUDGET, small_fat_tree
+from benchmarks.network import BUDGET, controlled
 from flowsieve.client.publisher import packets_of
-from flowsieve.content.filter import Filter
 from flowsieve.control.controller import Controller
-from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState, Settings
-from flowsieve.header.tag import POOLS
+from flowsieve.control.state import Settings
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.southbound.embedded import EmbeddedNetwork
@@ -29,24 +26,10 @@ SEEDS = (1, 2, 3)
 
 
 def tables_of(load: Load, capacity: int | None, sample: bool) -> tuple[Controller, EmbeddedNetwork]:
-    topology = small_fat_tree(HOSTS)
-    tag = POOLS["ipv6"][0]
-    plan = RegularPlan.make(load.schema, room=tag.room)
-    events = load.events().take(np.arange(SAMPLE))
-    settings = Settings(BUDGET, capacity, sample=EventSample.of(plan, events) if sample else None)
-    network = EmbeddedNetwork(topology, capacity)
-    controller = Controller(ControlState(topology, plan, settings=settings), network, tag)
-    hosts = list(topology.hosts)
-    everything = Filter.parse("True", load.schema)
-    requests = [
-        Request(Op.ADVERTISE, f"a{i}", hosts[i * HOSTS // PUBLISHERS], everything) for i in range(PUBLISHERS)
-    ]
-    requests += [
-        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % HOSTS], filter)
-        for i, filter in enumerate(load.filters())
-    ]
-    controller.submit(requests)
-    return controller, network
+    plan = RegularPlan.make(load.schema)
+    known = EventSample.of(plan, load.events().take(np.arange(SAMPLE))) if sample else None
+    settings = Settings(BUDGET, capacity, sample=known)
+    return controlled(load, HOSTS, PUBLISHERS, settings, capacity=capacity)
 
 
 def judged(load: Load, controller: Controller, network: EmbeddedNetwork) -> tuple[int, int, int]:

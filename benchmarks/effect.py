@@ -7,15 +7,9 @@ from typing import Any
 
 from benchmarks.bench import Result, rounded
 from benchmarks.loads import LOADS
-from benchmarks.network import BUDGET, small_fat_tree
-from flowsieve.content.filter import Filter
-from flowsieve.control.controller import Controller
-from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState, Settings
+from benchmarks.network import BUDGET, controlled, subscriptions
+from flowsieve.control.state import Settings
 from flowsieve.flow.compiler import Tables
-from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
-from flowsieve.southbound.embedded import EmbeddedNetwork
 
 UPDATES_PER_SECOND = 50
 THERE, NEW = 1_000, 200
@@ -25,25 +19,15 @@ def run() -> Result:
     figures: dict[str, Any] = {"one operation, seconds": 1 / UPDATES_PER_SECOND}
     for name, make in LOADS.items():
         load = make(THERE + NEW, 0)
-        filters = load.filters()
+        first, later = load.taken(slice(THERE)), load.taken(slice(THERE, None))
         for tables in Tables:
-            topology, tag = small_fat_tree(16), POOLS["ipv6"][0]
-            plan = RegularPlan.make(load.schema, room=tag.room)
-            network = EmbeddedNetwork(topology, updates_per_second=UPDATES_PER_SECOND)
-            controller = Controller(
-                ControlState(topology, plan, settings=Settings(BUDGET, tables=tables)), network, tag
+            controller, network = controlled(
+                first, 16, 4, Settings(BUDGET, tables=tables), updates_per_second=UPDATES_PER_SECOND
             )
-            hosts = list(topology.hosts)
-            first = [
-                Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], Filter.parse("True", load.schema))
-                for i in range(4)
-            ]
-            first += [Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 16], filters[i]) for i in range(THERE)]
-            controller.submit(first)
             spent, busiest = [], []
-            for i in range(THERE, THERE + NEW):
+            for request in subscriptions(later.filters(), list(network.topology.hosts), THERE):
                 start = network.now
-                outcome = controller.submit([Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 16], filters[i])])
+                outcome = controller.submit([request])
                 if outcome.changes:
                     spent.append(network.now - start)
                     busiest.append(max(map(len, outcome.changes.values())))

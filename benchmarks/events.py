@@ -9,15 +9,9 @@ import numpy as np
 
 from benchmarks.bench import Goal, Result, at_least, rounded, seconds
 from benchmarks.loads import Load, schema_of, zipf
-from benchmarks.network import BUDGET, small_fat_tree
+from benchmarks.network import controlled
 from flowsieve.client.publisher import packets_of
-from flowsieve.content.filter import Filter
-from flowsieve.control.controller import Controller
-from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState, Settings
-from flowsieve.header.tag import POOLS
 from flowsieve.index.regular import RegularPlan
-from flowsieve.southbound.embedded import EmbeddedNetwork
 
 ENCODED, DELIVERED, ROUNDS = 2_000_000, 500_000, 5
 
@@ -37,18 +31,9 @@ def encoding() -> dict[str, float]:
 
 def delivery() -> dict[str, float]:
     load = zipf(1_000, DELIVERED)
-    topology, tag = small_fat_tree(), POOLS["ipv6"][0]
-    plan = RegularPlan.make(load.schema, room=tag.room)
-    network = EmbeddedNetwork(topology)
-    controller = Controller(ControlState(topology, plan, settings=Settings(BUDGET)), network, tag)
-    hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
-    requests = [Request(Op.ADVERTISE, f"a{i}", hosts[4 * i], everything) for i in range(16)]
-    requests += [
-        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % 64], filter) for i, filter in enumerate(load.filters())
-    ]
-    controller.submit(requests)
+    controller, network = controlled(load, 64, 16)
     events = load.events()
-    packets = packets_of(events, plan, tag)
+    packets = packets_of(events, controller.state.plan, controller.tag)
     publishers = np.arange(len(events)) % 16 * 4
     network.deliver(publishers, packets.hi, packets.lo)
     spent = min(seconds(lambda: network.deliver(publishers, packets.hi, packets.lo)) for _ in range(ROUNDS))

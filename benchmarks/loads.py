@@ -27,6 +27,10 @@ class Load:
     boxes: NDArray[np.int64]
     points: NDArray[np.int64]
 
+    def taken(self, some: slice) -> Load:
+        """The same with some of the boxes."""
+        return Load(self.schema, self.boxes[some], self.points)
+
     def texts(self) -> list[str]:
         """The boxes as filters somebody could have written."""
         found = []

@@ -5,14 +5,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.loads import Load
+from flowsieve.content.filter import Filter
+from flowsieve.control.controller import Controller
+from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.compiler import Compiler, Side, Tables, TableUpdate
+from flowsieve.header.tag import POOLS
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.regular import RegularPlan
 from flowsieve.network.generators import fat_tree
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
+from flowsieve.southbound.embedded import EmbeddedNetwork
 
 BUDGET = 32
 
@@ -21,6 +28,30 @@ def dz_of(load: Load, bits: int | None = None) -> list[DzSet]:
     """The boxes' dz, 32 each at the most."""
     plan = RegularPlan.make(load.schema, bits=bits)
     return [plan.cover(filter, BUDGET) for filter in load.filters()]
+
+
+def controlled(
+    load: Load, hosts: int, publishers: int, settings: Settings | None = None, **network: Any
+) -> tuple[Controller, EmbeddedNetwork]:
+    """A fat-tree on which some hosts publish anything and the load's boxes are subscribed to, over all hosts."""
+    topology, tag = small_fat_tree(hosts), POOLS["ipv6"][0]
+    switches = EmbeddedNetwork(topology, **network)
+    plan = RegularPlan.make(load.schema, room=tag.room)
+    controller = Controller(ControlState(topology, plan, settings=settings), switches, tag)
+    names, everything = list(topology.hosts), Filter.parse("True", load.schema)
+    requests = [
+        Request(Op.ADVERTISE, f"a{i}", names[i * hosts // publishers], everything) for i in range(publishers)
+    ]
+    requests += subscriptions(load.filters(), names)
+    controller.submit(requests)
+    return controller, switches
+
+
+def subscriptions(filters: Sequence[Filter], hosts: Sequence[str], first: int = 0) -> list[Request]:
+    return [
+        Request(Op.SUBSCRIBE, f"s{i}", hosts[i * 7 % len(hosts)], filter)
+        for i, filter in enumerate(filters, first)
+    ]
 
 
 def two_level(switches: int, hosts: int) -> Topology:

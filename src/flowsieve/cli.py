@@ -19,8 +19,6 @@ from flowsieve import lab_commands, show
 from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, nearest
-from flowsieve.flow.explain import explain as explain_event
-from flowsieve.flow.verify import verify as verify_tables
 from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
 from flowsieve.scenario.plain import plain_explanation, plain_quote, plain_verdict
 from flowsieve.scenario.play import Stage, play, settled
@@ -151,10 +149,7 @@ def verify(
     dump = read_flows(flows, setting) if flows else None
     stage = _settled(setting)
     tables = dump or stage.tables()
-    advertised, subscribed = stage.state.advertisements.values(), stage.state.subscriptions.values()
-    verdict = verify_tables(
-        setting.topology, setting.plan, setting.tag, tables, list(advertised), list(subscribed)
-    )
+    verdict = stage.controller.verify(tables)
     result = plain_verdict(verdict, false_positive_share(setting, stage.state, tables))
     if as_json:
         print_json(result)
@@ -180,19 +175,8 @@ def explain(
     _check_host(setting, host)
     values = parse_assignments(event, setting.schema)
     stage = _settled(setting)
-    state = stage.state
-    explanation = explain_event(
-        setting.topology,
-        setting.plan,
-        setting.tag,
-        stage.tables(),
-        list(state.advertisements.values()),
-        list(state.subscriptions.values()),
-        host,
-        values,
-        state.trees,
-    )
-    published = any(offer.filter.matches(values) for offer in state.publishes(host))
+    explanation = stage.controller.explain(host, values)
+    published = any(offer.filter.matches(values) for offer in stage.state.publishes(host))
     found = plain_explanation(setting.topology, explanation, published)
     if as_json:
         print_json(found)

@@ -29,8 +29,8 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput, BadValue
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.explain import Explanation, explain
-from flowsieve.flow.verify import Verdict, verify
+from flowsieve.flow.explain import Explanation
+from flowsieve.flow.verify import Verdict
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.regular import RegularPlan
@@ -131,36 +131,17 @@ class PubSub:
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches hold."""
-        return {switch: self.network.read(switch) for switch in self.network.topology.switches}
+        return self.controller.tables()
 
     def verify(self) -> Verdict:
         """Prove that the switches deliver every event to all who want it, once."""
-        state = self.state
-        return verify(
-            state.topology,
-            state.plan,
-            self.tag,
-            self.tables(),
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-        )
+        return self.controller.verify()
 
     def explain(
         self, host: str, event: Mapping[str, object] | None = None, /, **values: object
     ) -> Explanation:
         """Show, hop by hop, why an event goes where it goes."""
-        state = self.state
-        return explain(
-            state.topology,
-            state.plan,
-            self.tag,
-            self.tables(),
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-            host,
-            check_event(self.schema, {**(event or {}), **values}),
-            state.trees,
-        )
+        return self.controller.explain(host, check_event(self.schema, {**(event or {}), **values}))
 
     def _filter(self, text: str) -> Filter:
         return Filter.parse(text, self.schema)

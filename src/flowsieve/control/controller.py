@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches import Switches, Ticket
 from flowsieve.flow.diff import Change, Ports, apply_changes, changes_between, flow_op
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.explain import Explanation, explain
 from flowsieve.flow.order import ordered
+from flowsieve.flow.verify import Verdict, verify
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 
@@ -46,6 +49,37 @@ class Controller:
         for error in failed.values():
             raise error
         return outcome
+
+    def tables(self) -> dict[str, tuple[Flow, ...]]:
+        """What the switches hold."""
+        return {switch: self.switches.read(switch) for switch in self.state.topology.switches}
+
+    def verify(self, tables: Mapping[str, Iterable[Flow]] | None = None) -> Verdict:
+        """Prove that tables, those in the switches unless others are given, do what all interests ask for."""
+        state = self.state
+        return verify(
+            state.topology,
+            state.plan,
+            self.tag,
+            self.tables() if tables is None else tables,
+            list(state.advertisements.values()),
+            list(state.subscriptions.values()),
+        )
+
+    def explain(self, host: str, values: Mapping[str, object]) -> Explanation:
+        """Show, hop by hop, why an event that a host publishes goes where it goes."""
+        state = self.state
+        return explain(
+            state.topology,
+            state.plan,
+            self.tag,
+            self.tables(),
+            list(state.advertisements.values()),
+            list(state.subscriptions.values()),
+            host,
+            values,
+            state.trees,
+        )
 
     def believed(self, switch: str) -> dict[Dz, Ports]:
         """The content entries that a switch has acknowledged."""

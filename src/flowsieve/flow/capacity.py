@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.errors import TableFull
-from flowsieve.flow import coarsen_kernel
+from flowsieve.flow import coarsen_kernel, trie_kernel
 from flowsieve.flow.compiler import Compiler, Tables
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.weights import BY_VOLUME, Weights
@@ -177,7 +177,7 @@ class Pruning:
 
     def __init__(self, compiler: Compiler, trie: int, weights: Weights) -> None:
         view = compiler.view(trie)
-        n = int(coarsen_kernel.count_nodes(view.links, view.root, view.scratch))
+        n = int(trie_kernel.count_nodes(view.links, view.root, view.scratch))
         self._palette: tuple[Any, Any, Any, Any, Any, Any] = view.palette
         self._ends = np.zeros(n, np.int64)
         self._keys = np.zeros((n, 3), np.uint64)

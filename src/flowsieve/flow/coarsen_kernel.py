@@ -12,27 +12,10 @@ import numpy as np
 from numba import njit
 
 from flowsieve.flow.palette_kernel import PICKS, combined_set, in_set, intern_one, mixed
-from flowsieve.flow.spread_kernel import ADVERTISED, LEFT, WANTED
+from flowsieve.flow.spread_kernel import ADVERTISED, WANTED
 from flowsieve.flow.table_kernel import arriving_port, write_label
-from flowsieve.flow.words_kernel import NONE, ZERO, bit_at, bit_words, has_port
-
-
-@njit(cache=True)
-def count_nodes(links, root, scratch):
-    path, stage = scratch[0], scratch[1]
-    left = links[LEFT]
-    level, path[0], stage[0], n = 0, root, 0, 0
-    while level >= 0:
-        node = np.int64(path[level])
-        if stage[level] == 0:
-            n += 1
-        if left[node] >= 0 and stage[level] < 2:
-            path[level + 1], stage[level + 1] = left[node] + stage[level], 0
-            stage[level] += 1
-            level += 1
-        else:
-            level -= 1
-    return n
+from flowsieve.flow.trie_kernel import LEFT, go_on
+from flowsieve.flow.words_kernel import NONE, ZERO, bit_at, has_port
 
 
 @njit(cache=True)
@@ -101,25 +84,19 @@ def price_nodes(
                 ends[at] = n
         if left[node] >= 0 and stage[level] < 2:
             middle = first_with_bit(cells, lows[level], highs[level], depth)
-            low, high, thin = lows[level], middle, spread[level] / 2
-            if stage[level] == 1:
-                low, high = middle, highs[level]
-                bit_hi, bit_lo = bit_words(depth)
-                hi |= bit_hi
-                lo |= bit_lo
+            low, high, thin = lows[level], highs[level], spread[level] / 2
+            if stage[level] == 0:
+                high = middle
+            else:
+                low = middle
             while low < high and np.int64(cells[low, 2]) == depth + 1:
                 thin += mass[low + 1] - mass[low]
                 low += 1
-            lows[level + 1], highs[level + 1], spread[level + 1] = low, high, thin
-            path[level + 1], stage[level + 1] = left[node] + stage[level], 0
-            stage[level] += 1
-            level += 1
+            level, hi, lo = go_on(left, path, stage, level, depth, hi, lo)
+            lows[level], highs[level], spread[level] = low, high, thin
             continue
         at = place[level]
         if left[node] >= 0:
-            bit_hi, bit_lo = bit_words(depth)
-            hi &= ~bit_hi
-            lo &= ~bit_lo
             ends[at] = n
             price = 0.0
             for port in range(words * 64):
@@ -134,7 +111,10 @@ def price_nodes(
                 unions[parent, w] |= unions[at, w]
             for port in range(words * 64):
                 waste[level - 1, port] += waste[level, port]
-        level -= 1
+        if left[node] >= 0:
+            level, hi, lo = go_on(left, path, stage, level, depth, hi, lo)
+        else:
+            level -= 1
     return n
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numba.typed import List
 from numpy.typing import NDArray
 
-from flowsieve.flow import interest_kernel, palette_kernel, spread_kernel, table_kernel
+from flowsieve.flow import interest_kernel, palette_kernel, spread_kernel, table_kernel, trie_kernel
 from flowsieve.flow.diff import Change, Ports
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
@@ -154,7 +154,7 @@ class Compiler:
         self._counters = np.zeros(spread_kernel.N_COUNTERS, np.int64)
         self._counters[spread_kernel.NODES] = tries
         self._roots = np.arange(tries, dtype=np.int64)
-        deep = spread_kernel.MAX_DEPTH
+        deep = trie_kernel.MAX_DEPTH
         self._scratch = tuple(np.zeros(max(deep, ports), np.int64) for _ in range(4))
         self._dirty = np.zeros(2 * tries, np.int64)
         self._entries = np.zeros(tries, np.int64)

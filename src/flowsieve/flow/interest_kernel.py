@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.flow.spread_kernel import FREE, LEFT, announce
-from flowsieve.flow.words_kernel import ONE, ZERO, bit_at, bit_words, grown
+from flowsieve.flow.spread_kernel import announce
+from flowsieve.flow.trie_kernel import FREE, LEFT, go_on
+from flowsieve.flow.words_kernel import ONE, ZERO, bit_at, grown
 
 # `counts`: LEFT and FREE as in spread_kernel's `links`, and per node how many interests ask for exactly its dz.
 COUNT = 2
@@ -80,21 +81,7 @@ def drop_interest(
                 announce(work, counters, partition_dz, switch, kind, port, ZERO, gap_hi, gap_lo, level)
                 level -= 1
                 continue
-            bit_hi, bit_lo = bit_words(level)
-            if stage[level] == 0:
-                stage[level] = 1
-                path[level + 1], stage[level + 1] = left[node], 0
-                level += 1
-            elif stage[level] == 1:
-                stage[level] = 2
-                gap_hi |= bit_hi
-                gap_lo |= bit_lo
-                path[level + 1], stage[level + 1] = left[node] + 1, 0
-                level += 1
-            else:
-                gap_hi &= ~bit_hi
-                gap_lo &= ~bit_lo
-                level -= 1
+            level, gap_hi, gap_lo = go_on(left, path, stage, level, level, gap_hi, gap_lo)
         node = np.int64(path[length])
     if count[node] == 0 and left[node] < 0:
         for level in range(length - 1, -1, -1):

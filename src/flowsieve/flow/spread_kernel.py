@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from flowsieve.flow.trie_kernel import FREE, LEFT, go_on
 from flowsieve.flow.words_kernel import (
     ONE,
     SEVERAL,
@@ -31,8 +32,6 @@ from flowsieve.flow.words_kernel import (
 
 # Rows of `sets`: per trie node, port sets. `value` and `force` belong to table_kernel.
 WANTED, ADVERTISED, VALUE, FORCE = 0, 1, 2, 3
-# `links[LEFT]`: a node's left child (the right one follows it), or -1; `links[FREE]`: a stack of free pairs.
-LEFT, FREE = 0, 1
 # `flags`: what stands for a node.
 DIRTY, ENTRY = np.uint8(1), np.uint8(2)
 # `counters`.
@@ -44,7 +43,6 @@ QUEUE, REMOVED, CHANGED = 0, 1, 2
 Q_TRIE, Q_KIND, Q_PORT, Q_ON, Q_HI, Q_LO, Q_LEN, Q_PREV = 0, 1, 2, 3, 4, 5, 6, 7
 Q_COLUMNS = 8
 VOID = np.uint64(2)
-MAX_DEPTH = 130
 
 
 @njit(cache=True)
@@ -235,29 +233,15 @@ def change_region(links, sets, flags, work, counters, shape, roots, starts, scra
                 tell_neighbours(work, counters, shape, last, trie, kind, port, was, on, hi, lo, level)
             level -= 1
             continue
-        bit_hi, bit_lo = bit_words(level)
         if stage[level] == 0:
-            stage[level], seen[level] = 1, changed
-            path[level + 1], stage[level + 1] = left[node], 0
-            level += 1
-        elif stage[level] == 1:
-            stage[level] = 2
-            hi |= bit_hi
-            lo |= bit_lo
-            path[level + 1], stage[level + 1] = left[node] + 1, 0
-            level += 1
-        elif changed == seen[level]:
-            hi &= ~bit_hi
-            lo &= ~bit_lo
-            level -= 1
-        else:
-            hi &= ~bit_hi
-            lo &= ~bit_lo
+            seen[level] = changed
+        done = stage[level] == 2 and changed > seen[level]
+        level, hi, lo = go_on(left, path, stage, level, level, hi, lo)
+        if done:
             mark[node] |= DIRTY  # a dirty node has dirty nodes above it, or none of the passes would find it
             merge_if_equal(
-                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level
+                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level + 1
             )
-            level -= 1
     if changed == 0:
         return
     merging = True

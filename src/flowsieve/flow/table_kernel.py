@@ -23,18 +23,17 @@ from flowsieve.flow.spread_kernel import (
     ENTRY,
     FORCE,
     GONE,
-    LEFT,
     OPS,
     REMOVED,
     VALUE,
     WANTED,
 )
+from flowsieve.flow.trie_kernel import LEFT, go_on
 from flowsieve.flow.words_kernel import (
     NONE,
     ONE,
     SEVERAL,
     ZERO,
-    bit_words,
     flip_port,
     grown_rows,
     has_port,
@@ -110,6 +109,7 @@ def value_nodes(links, sets, flags, palette, mode, root, is_host, is_loose, scra
     path, stage = scratch[0], scratch[1]
     left, mark, value = links[LEFT], flags[0], sets[VALUE]
     wanted, advertised = sets[WANTED], sets[ADVERTISED]
+    hi = lo = ZERO
     level, path[0], stage[0] = 0, root, 0
     while level >= 0:
         node = np.int64(path[level])
@@ -124,9 +124,7 @@ def value_nodes(links, sets, flags, palette, mode, root, is_host, is_loose, scra
                 )
             level -= 1
         elif stage[level] < 2:
-            path[level + 1], stage[level + 1] = left[node] + stage[level], 0
-            stage[level] += 1
-            level += 1
+            level, hi, lo = go_on(left, path, stage, level, 0, hi, lo)
         else:
             pair = np.int64(left[node])
             if mode == OVERLAY:
@@ -194,21 +192,7 @@ def force_labels(links, sets, flags, palette, mode, work, counters, trie, root, 
             if not enter:
                 level -= 1
                 continue
-        bit_hi, bit_lo = bit_words(start + level)
-        if stage[level] == 0:
-            stage[level] = 1
-            path[level + 1], stage[level + 1] = left[node], 0
-            level += 1
-        elif stage[level] == 1:
-            stage[level] = 2
-            hi |= bit_hi
-            lo |= bit_lo
-            path[level + 1], stage[level + 1] = left[node] + 1, 0
-            level += 1
-        else:
-            hi &= ~bit_hi
-            lo &= ~bit_lo
-            level -= 1
+        level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
 
 
 @njit(cache=True)
@@ -317,14 +301,13 @@ def touch(links, flags, counters, dirty, trie, root, scratch):
     """Mark a whole trie as changed, so that its table is worked out anew."""
     path, stage = scratch[0], scratch[1]
     left, mark = links[LEFT], flags[0]
+    hi = lo = ZERO
     level, path[0], stage[0] = 0, root, 0
     while level >= 0:
         node = np.int64(path[level])
         mark[node] |= DIRTY
-        if left[node] >= 0 and stage[level] < 2:
-            path[level + 1], stage[level + 1] = left[node] + stage[level], 0
-            stage[level] += 1
-            level += 1
+        if left[node] >= 0:
+            level, hi, lo = go_on(left, path, stage, level, 0, hi, lo)
         else:
             level -= 1
     if dirty[trie] == 0:
@@ -342,26 +325,12 @@ def list_entries(links, sets, flags, trie, root, start, first, scratch, out):
     level, path[0], stage[0], n = 0, root, 0, 0
     while level >= 0:
         node = np.int64(path[level])
-        bit_hi, bit_lo = bit_words(start + level)
-        if stage[level] == 0:
-            if mark[node] & ENTRY:
-                out[n, 0], out[n, 1], out[n, 2] = hi, lo, np.uint64(start + level)
-                out[n, 3:] = force[node]
-                n += 1
-            if left[node] < 0:
-                level -= 1
-                continue
-            stage[level] = 1
-            path[level + 1], stage[level + 1] = left[node], 0
-            level += 1
-        elif stage[level] == 1:
-            stage[level] = 2
-            hi |= bit_hi
-            lo |= bit_lo
-            path[level + 1], stage[level + 1] = left[node] + 1, 0
-            level += 1
+        if stage[level] == 0 and mark[node] & ENTRY:
+            out[n, 0], out[n, 1], out[n, 2] = hi, lo, np.uint64(start + level)
+            out[n, 3:] = force[node]
+            n += 1
+        if left[node] >= 0:
+            level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
         else:
-            hi &= ~bit_hi
-            lo &= ~bit_lo
             level -= 1
     return n

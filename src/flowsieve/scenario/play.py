@@ -47,7 +47,7 @@ class Stage:
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches hold."""
-        return {switch: self.network.read(switch) for switch in self.scenario.topology.switches}
+        return self.controller.tables()
 
     def serve(self, step: RequestStep, progress: Progress = silent) -> None:
         """Serve a step's requests slice by slice; what does not fit is kept in `refused`, with the reason."""

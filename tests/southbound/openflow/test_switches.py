@@ -23,7 +23,7 @@ from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.channel import Connected, Disconnected, Noticed, SwitchEvent
 from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
-from flowsieve.southbound.openflow.wire import COOKIE, PacketIn, PortStatus
+from flowsieve.southbound.openflow.wire import COOKIE, Frames, PacketIn, PortStatus
 
 QUICK = Timing(answer=0.3, connect=1.0, echo=0.1, silence=0.4, first_retry=0.01, last_retry=0.05)
 
@@ -261,7 +261,7 @@ def test_a_switch_can_dial_us(bridge, open_vswitch):
 
 
 class Scripted:
-    """A switch on a socket that shakes hands and then does as it is told with each connection."""
+    """A switch on a socket that shakes hands and then does as it is told, on each connection something else."""
 
     def __init__(self, path: Path, *acts: Callable[[socket.socket], None]) -> None:
         self.address = f"unix:{path}"
@@ -269,20 +269,27 @@ class Scripted:
         self._socket.bind(str(path))
         self._socket.listen()
         self._acts = acts
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Scripted:
         self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
 
     def _run(self) -> None:
         for act in self._acts:
-            connection, _ = self._socket.accept()
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return  # shut down
             connection.settimeout(10)
             with connection, contextlib.suppress(ConnectionError):
                 connection.sendall(peer.hello(5) + peer.features(2))
                 act(connection)
-
-    def close(self) -> None:
-        self._thread.join()
-        self._socket.close()
 
 
 def until(connection: socket.socket, kind: int) -> int:
@@ -307,13 +314,6 @@ def babble_in_a_bundle(connection: socket.socket) -> None:
     connection.recv(1)
 
 
-def list_nothing(connection: socket.socket) -> None:
-    connection.sendall(peer.stats(until(connection, 18), []))
-    with contextlib.suppress(ConnectionError):
-        while connection.recv(65536):
-            pass
-
-
 @pytest.mark.parametrize(
     ("act", "reason"),
     [
@@ -322,15 +322,16 @@ def list_nothing(connection: socket.socket) -> None:
     ],
 )
 def test_a_connection_lost_in_a_bundle_leaves_the_switch_unknown(tmp_path, act, reason):
-    switch = Scripted(tmp_path / "s1", act, list_nothing)
-    with OpenFlowSwitches({"s1": switch.address}, timing=QUICK) as switches:
+    with (
+        Scripted(tmp_path / "s1", act, serve_an_empty_table) as switch,
+        OpenFlowSwitches({"s1": switch.address}, timing=QUICK) as switches,
+    ):
         ticket = apply(switches, "s1", install("ff0e::/16", 1))
         assert isinstance(ticket.error, Unacknowledged)
         assert (ticket.error.switch, ticket.done) == ("s1", 0)
         assert reason in ticket.error.reason
         assert switches.read("s1") == ()
         assert switches.unknown == {}
-    switch.close()
 
 
 def test_a_switch_that_is_not_there_is_reported_with_its_address(tmp_path):
@@ -367,24 +368,46 @@ def test_closing_answers_what_is_under_way(tmp_path):
         switches.read("s1")
 
 
-def test_random_bytes_to_our_port_harm_nobody():
+def serve_an_empty_table(connection: socket.socket) -> None:
+    """Answer signs of life and listings until the connection is closed."""
+    stream = Frames()
+    with contextlib.suppress(ConnectionError):
+        while data := connection.recv(65536):
+            for frame in stream.feed(data):
+                if frame.type == 18:
+                    connection.sendall(peer.stats(frame.xid, []))
+                elif frame.type == 2:
+                    connection.sendall(peer.message(3, frame.xid, frame.data[8:]))
+
+
+def test_random_bytes_to_our_port_harm_nobody(tmp_path):
     draw = random.Random(5)
-    port = free_port()
-    settings = {"listen": f"tcp:127.0.0.1:{port}", "datapaths": {"s1": 7}}
-    with OpenFlowSwitches({}, timing=QUICK, **settings) as switches:  # type: ignore[arg-type]
-        good = socket.create_connection(("127.0.0.1", port))
-        good.settimeout(10)
+    place = str(tmp_path / "port")
+    with (
+        OpenFlowSwitches({}, listen=f"unix:{place}", datapaths={"s1": 7}) as switches,
+        socket.socket(socket.AF_UNIX) as good,
+    ):
+        good.connect(place)
         good.sendall(peer.hello(5) + peer.features(2, datapath=7))
         switches.wait_connected()
-        threads = [threading.Thread(target=list_nothing, args=[good])]
-        threads[0].start()
+        answering = threading.Thread(target=serve_an_empty_table, args=[good], daemon=True)
+        answering.start()
         for _ in range(1000):
-            with socket.create_connection(("127.0.0.1", port)) as noise, contextlib.suppress(ConnectionError):
+            with socket.socket(socket.AF_UNIX) as noise, contextlib.suppress(ConnectionError):
+                noise.connect(place)
                 noise.sendall(draw.randbytes(draw.randrange(1, 200)))
         assert switches.read("s1") == ()
         assert switches.unknown == {}
-    threads[0].join()
-    good.close()
+        switches.close()
+        answering.join()
+
+
+def test_an_address_in_use_is_no_place_to_listen():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        switches = OpenFlowSwitches({}, listen=f"tcp:127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(SwitchError, match="address already in use"):
+            switches.start()
+        switches.close()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from flowsieve.southbound.openflow.entries import Entry
 from flowsieve.southbound.openflow.wire import PacketIn, PortStatus
 
 READ_SIZE = 1 << 16
+CLOSED = "the peer closed the connection"
 Notice = PacketIn | PortStatus
 
 
@@ -148,16 +149,22 @@ class Link:
                 future.set_result(event)
 
     async def _bytes(self) -> bytes:
-        data = await self._reader.read(READ_SIZE)
+        try:
+            data = await self._reader.read(READ_SIZE)
+        except ConnectionError:
+            data = b""
         if not data:
-            raise Lost("the peer closed the connection")
+            raise Lost(CLOSED)
         self._heard = self._loop.time()
         return data
 
     async def _send(self) -> None:
-        for piece in self._connection.outgoing():
-            self._writer.write(piece)
-            await self._writer.drain()
+        try:
+            for piece in self._connection.outgoing():
+                self._writer.write(piece)
+                await self._writer.drain()
+        except ConnectionError:
+            raise Lost(CLOSED) from None
 
     # What `run` does at the same time.
 

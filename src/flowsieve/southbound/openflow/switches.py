@@ -22,7 +22,7 @@ from flowsieve.southbound.openflow.address import Address
 from flowsieve.southbound.openflow.background import Background
 from flowsieve.southbound.openflow.channel import Channel, Connected, Disconnected, SwitchEvent
 from flowsieve.southbound.openflow.entries import within
-from flowsieve.southbound.openflow.lag import let_datapath_follow
+from flowsieve.southbound.openflow.lag import Datapath
 from flowsieve.southbound.openflow.link import Link, Timing
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
@@ -61,7 +61,7 @@ class OpenFlowSwitches:
         self._listen = Address.parse(listen) if listen is not None else None
         self._datapaths = {number: switch for switch, number in (datapaths or {}).items()}
         self._decrement = decrement
-        self._control = Address.parse(control) if control is not None else None
+        self._datapath = Datapath(Address.parse(control) if control is not None else None, self.timing.lag)
         self._report = report
         self._channels = {
             switch: Channel(switch, self.timing, decrement, self._heard)
@@ -172,8 +172,9 @@ class OpenFlowSwitches:
             f"the connection to switch {ticket.switch} was closed meanwhile"
         )
         try:
-            await channel.apply(ops)
-            await let_datapath_follow(self.timing.lag, self._control)
+            async with self._datapath.watched():
+                await channel.apply(ops)
+                await self._datapath.follow()
             done, error = len(ops), None
         except FlowsieveError as reason:
             error = reason
