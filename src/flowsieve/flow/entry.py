@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import Tag
@@ -51,4 +52,10 @@ class Flow:
 
 def content_flow(tag: Tag, dz: Dz, ports: Iterable[int]) -> Flow:
     """The entry that sends the events of a dz out of ports."""
-    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, tuple(Output(port) for port in ports))
+    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, outputs(tuple(ports)))
+
+
+@lru_cache(maxsize=1 << 16)
+def outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
+    """The actions that send out of ports; few port sets stand in many entries."""
+    return tuple(Output(port) for port in ports)

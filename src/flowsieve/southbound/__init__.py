@@ -1,1 +1,1 @@
-"""Below the controller: the switches themselves; so far those of an embedded network, in this process."""
+"""Below the controller: the switches themselves, embedded in this process or real ones over OpenFlow."""

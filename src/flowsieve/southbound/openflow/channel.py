@@ -49,7 +49,8 @@ class Channel:
     """Requests to one switch, one after the other.
 
     Once a connection was lost, what the switch holds is unknown: no batch is taken before its entries were
-    listed anew.
+    listed anew. That list is not overtaken by a commit on the lost connection: a commit is sent only after the
+    switch has read all before it, so it is the next thing that the switch reads, before it greets us again.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Channel:
                 link = Link(streams, self._timing, self._decrement)
                 await link.greet()
             except (OSError, SwitchError) as error:
-                self.why_not = f"{address}: {error or type(error).__name__}"
+                self.why_not = f"{address}: {str(error) or type(error).__name__}"
             else:
                 retry = self._timing.first_retry
                 await self.serve(link)

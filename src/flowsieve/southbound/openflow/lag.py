@@ -1,9 +1,10 @@
 """Until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
 
-Open vSwitch goes over its datapath soon after a change, at most once in 5 ms, and otherwise twice a second. Its
+Open vSwitch goes over its datapath after a change, at most once in 5 ms, and otherwise twice a second. Its
 `revalidator/wait` answers when it has done so the next time. Asked after an acknowledgement, it may just have
-done so, and the answer takes half a second; so we ask before the change and, while changes are under way, again
-after each answer.
+done so, and the answer takes half a second. So we ask before the change and, while changes are under way, again
+after each answer. An answer before the acknowledgement may still be that of our change; then another one would
+come within milliseconds or not for long.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from contextlib import asynccontextmanager
 from flowsieve.southbound.openflow.address import Address
 
 _WAIT = json.dumps({"id": 0, "method": "revalidator/wait", "params": []}).encode()
-LONGEST = 1.0  # seconds; it is over by then, whatever is answered
+LONGEST = 1.0  # seconds to wait for the first answer since a change began
+ANOTHER = 0.02  # seconds to wait for another one
+RETRY = 0.01  # seconds until Open vSwitch is asked again if it gave no answer
 
 
 class Datapath:
@@ -27,26 +30,28 @@ class Datapath:
         self._seconds = seconds
         self._watchers = 0
         self._asking: asyncio.Task[None] | None = None
+        self._answers = 0
         self._answered = asyncio.Event()
 
     @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
-        """Around a change and `follow`: have the datapath asked from before the change on."""
+    async def followed(self) -> AsyncIterator[None]:
+        """Around a change: left when the datapath has followed it."""
         self._watchers += 1
+        before = self._answers
         if self._control is not None and self._asking is None:
             self._asking = asyncio.create_task(self._ask_on(self._control))
         try:
             yield
+            if self._control is None:
+                await asyncio.sleep(self._seconds)
+            else:
+                await self._next_answer(LONGEST if self._answers == before else ANOTHER)
         finally:
             self._watchers -= 1
 
-    async def follow(self) -> None:
-        """Wait until the datapath was gone over once more, or for the fixed time where nobody says so."""
-        if self._asking is None:
-            await asyncio.sleep(self._seconds)
-            return
+    async def _next_answer(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(seconds):
                 await self._answered.wait()
         except TimeoutError:
             pass
@@ -55,7 +60,8 @@ class Datapath:
         try:
             while self._watchers:
                 if not await _has_followed(control):
-                    await asyncio.sleep(self._seconds)
+                    await asyncio.sleep(max(self._seconds, RETRY))  # the fixed time, then
+                self._answers += 1
                 self._answered.set()
                 self._answered = asyncio.Event()
         finally:

@@ -172,9 +172,8 @@ class OpenFlowSwitches:
             f"the connection to switch {ticket.switch} was closed meanwhile"
         )
         try:
-            async with self._datapath.watched():
+            async with self._datapath.followed():
                 await channel.apply(ops)
-                await self._datapath.follow()
             done, error = len(ops), None
         except FlowsieveError as reason:
             error = reason

@@ -1,0 +1,55 @@
+"""Messages and bytes."""
+
+import peer
+import pytest
+from os_ken.ofproto import ofproto_v1_4 as ofp
+from os_ken.ofproto import ofproto_v1_4_parser as parser
+
+from flowsieve.southbound.openflow import wire
+
+OURS = {
+    "a hello": wire.hello(9),
+    "an echo request": wire.echo_request(9),
+    "an echo reply": wire.echo_reply(9, b"data"),
+    "a features request": wire.features_request(9),
+    "a configuration": wire.send_all(9),
+    "a barrier": wire.barrier(9),
+    "a bundle": wire.bundle_control(9, 4, ofp.OFPBCT_OPEN_REQUEST),
+    "an entries request": wire.entries_request(9),
+    "a packet": wire.packet_out(9, 2, b"data"),
+}
+
+
+@pytest.mark.parametrize("what", OURS)
+def test_each_of_our_messages_is_one_whole_message_of_version_1_4(what):
+    (frame,) = peer.frames(OURS[what])
+    assert (frame.version, frame.xid, frame.data) == (5, 9, OURS[what])
+
+
+def test_a_message_in_a_bundle_is_as_os_ken_puts_it_there():
+    inner = parser.OFPBarrierRequest(wire.PROTOCOL)
+    outer = parser.OFPBundleAddMsg(wire.PROTOCOL, 4, wire.BUNDLE_FLAGS, inner, [])
+    outer.set_xid(9)
+    outer.serialize()
+    assert wire.bundle_add(9, 4, wire.barrier(9)) == bytes(outer.buf)
+
+
+def test_errors_are_told_in_words():
+    (frame,) = peer.frames(peer.error(3, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL))
+    assert wire.decode(frame) == wire.Failed(True, "OFPET_FLOW_MOD_FAILED(5) OFPFMFC_TABLE_FULL(1)")
+    (frame,) = peer.frames(peer.error(3, ofp.OFPET_BAD_REQUEST, 99))
+    assert not wire.decode(frame).table_full
+    (frame,) = peer.frames(peer.error(3, ofp.OFPET_EXPERIMENTER, 7))
+    assert wire.decode(frame) == wire.Failed(False, "error 7 of experimenter 0x0")
+
+
+def test_a_hello_of_a_later_version_may_list_ours():
+    (frame,) = peer.frames(peer.hello(1, 5, 6))
+    assert (frame.version, wire.decode(frame)) == (6, wire.Hello(frozenset({1, 5, 6})))
+    (frame,) = peer.frames(peer.message(ofp.OFPT_HELLO, 1, version=4))
+    assert wire.decode(frame) == wire.Hello(frozenset({1, 2, 3, 4}))
+
+
+def test_what_means_nothing_to_us_is_no_fault():
+    (frame,) = peer.frames(peer.message(ofp.OFPT_ROLE_STATUS, 0, bytes(16)))
+    assert wire.decode(frame) == wire.Other(ofp.OFPT_ROLE_STATUS)
