@@ -10,7 +10,9 @@ from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import TableFull
-from flowsieve.flow.diff import Ports
+from flowsieve.flow.diff import FlowOp, Kind, Ports
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.regular import RegularPlan
@@ -109,3 +111,31 @@ def test_a_refused_request_costs_no_operation() -> None:
     assert [refused for refused, _ in outcome.refused] == [WANT]
     assert controller.operations == 0
     assert not any(network.read(switch) for switch in LINE.switches)
+
+
+def test_a_repair_sets_right_what_was_changed_behind_the_controllers_back() -> None:
+    network = EmbeddedNetwork(LINE)
+    controller = control(network)
+    controller.submit([OFFER, WANT, request(Op.SUBSCRIBE, "t", "h1", "B >= 50")])
+    before = controller.tables()
+    lost = before["s0"][0]
+    elsewhere = Flow(Match(Prefix.parse("ff02::/16")), 7, (Output(1),))
+    stray = Flow(Match(Prefix.parse("ff0e:8000::/17")), 3000, (Output(1), Output(2)))
+    network.apply("s0", [FlowOp(Kind.REMOVE, lost), FlowOp(Kind.INSTALL, elsewhere)])
+    network.apply("s1", [FlowOp(Kind.INSTALL, stray)])
+    network.settle()
+    assert not controller.verify().holds
+    assert controller.repair() == 2  # the smallest difference, never a wipe
+    assert controller.verify().holds
+    assert set(network.read("s0")) == {*before["s0"], elsewhere}
+    assert set(network.read("s1")) == set(before["s1"])
+    assert controller.repair() == 0
+
+
+def test_a_repair_leaves_entries_outside_our_groups_alone() -> None:
+    network = EmbeddedNetwork(LINE)
+    foreign = Flow(Match(Prefix.parse("10.0.0.0/8")), 5, (Output(1),))
+    network.apply("s1", [FlowOp(Kind.INSTALL, foreign)])
+    network.settle()
+    assert control(network).repair() == 0
+    assert network.read("s1") == (foreign,)
