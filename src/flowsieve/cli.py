@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,16 +19,19 @@ import typer
 from flowsieve import lab_commands, show
 from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
-from flowsieve.errors import BadInput, FlowsieveError, nearest
+from flowsieve.errors import BadInput, FlowsieveError, LabError, nearest
+from flowsieve.lab.machine import check_machine
 from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
 from flowsieve.scenario.plain import plain_explanation, plain_quote, plain_verdict
-from flowsieve.scenario.play import Stage, play, settled
+from flowsieve.scenario.play import PlayedNetwork, Stage, play, settled
 from flowsieve.scenario.price import false_positive_share
 from flowsieve.scenario.price import quote as quote_subscription
 from flowsieve.scenario.read import Scenario, read_scenario
 from flowsieve.scenario.report import make_folder, write_covers, write_encoded, write_run
+from flowsieve.southbound.embedded import EmbeddedNetwork
 
 EXAMPLE = "examples/stock/scenario.toml"
+NETWORKS = ("embedded", "ovs")
 
 app = typer.Typer(
     name="flowsieve",
@@ -68,7 +72,12 @@ def run(
     scenario: ScenarioFile,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write the results into.")],
     network: Annotated[
-        str, typer.Option("--network", metavar="KIND", help="Which network to play on: embedded.")
+        str,
+        typer.Option(
+            "--network",
+            metavar="KIND",
+            help="Which network to play on: embedded, or ovs, a lab of real switches; that needs root.",
+        ),
     ] = "embedded",
     as_json: Json = False,
 ) -> int:
@@ -77,13 +86,13 @@ def run(
     Its requests are served and its events sent, step by step. Into DIR go report.json, deliveries.csv,
     matches.csv, packets.csv and flows.json.
     """
-    if network != "embedded":
-        raise BadInput(f"there is no network {network!r} here; right is 'embedded'")
+    _check_network(network)
     setting = read_scenario(scenario)
     make_folder(out)
-    with show.progress() as progress:
-        played = play(setting, progress)
-    report = write_run(played, out)
+    with _network(network, setting) as played_on:
+        with show.progress() as progress:
+            played = play(setting, progress, played_on)
+        report = write_run(played, out)
     if as_json:
         print_json(report)
     else:
@@ -202,6 +211,25 @@ def quote(
     else:
         show.quote(result, host, filter)
     return 0 if result["fits"] else 1
+
+
+def _check_network(kind: str) -> None:
+    if kind not in NETWORKS:
+        raise BadInput(f"there is no network {kind!r} here; right is {' or '.join(map(repr, NETWORKS))}")
+    if kind == "ovs":
+        try:
+            check_machine()
+        except LabError as error:
+            raise BadInput(f"there is no network 'ovs' here: {error}") from None
+
+
+def _network(kind: str, scenario: Scenario) -> AbstractContextManager[PlayedNetwork]:
+    """The network to play a scenario on, for the time of a `with` block."""
+    if kind == "ovs":
+        from flowsieve.lab.network import real_network  # the OpenFlow codec takes a while to be imported
+
+        return real_network(scenario.topology, scenario.capacity)
+    return nullcontext(EmbeddedNetwork(scenario.topology, scenario.capacity))
 
 
 def _settled(scenario: Scenario) -> Stage:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,15 @@ from flowsieve.content.event import EventBatch
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Settings
+from flowsieve.control.switches import Switches
 from flowsieve.flow.compiler import Side, Tables
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.flat import Words
 from flowsieve.index.sample import EventSample
+from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 from flowsieve.scenario.read import EventStep, RequestStep, Scenario
+from flowsieve.southbound.batch import Batch
 from flowsieve.southbound.embedded import EmbeddedNetwork
 
 SLICE = 500  # requests that are served as one net difference
@@ -32,12 +37,30 @@ def silent(what: str, done: int, of: int) -> None:
     """A progress that nobody watches."""
 
 
-class Stage:
-    """A scenario's network and the controller over it, before, while and after requests are served."""
+class PlayedNetwork(Switches, Protocol):
+    """What a scenario is played on: switches under a controller, and hosts that send and receive."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    topology: Topology
+
+    def deliver(self, publishers: NDArray[np.int64], hi: Words, lo: Words, family: int) -> Batch:
+        """Have hosts, by their numbers, send packets to addresses, given as keys; which host got which."""
+        ...
+
+    @property
+    def link_packets(self) -> dict[tuple[str, str], int]:
+        """How many packets went from one switch to another."""
+        ...
+
+
+class Stage:
+    """A scenario's network and the controller over it, before, while and after requests are served.
+
+    The network has the scenario's topology and empty tables; without one it is an embedded network.
+    """
+
+    def __init__(self, scenario: Scenario, network: PlayedNetwork | None = None) -> None:
         self.scenario = scenario
-        self.network = EmbeddedNetwork(scenario.topology, scenario.capacity)
+        self.network = network or EmbeddedNetwork(scenario.topology, scenario.capacity)
         self.controller = Controller(_first_state(scenario), self.network, scenario.tag)
         self.refused: list[str] = []
 
@@ -162,9 +185,9 @@ class Played:
         }
 
 
-def play(scenario: Scenario, progress: Progress = silent) -> Played:
-    """Play all steps on an embedded network."""
-    played = Played(Stage(scenario))
+def play(scenario: Scenario, progress: Progress = silent, network: PlayedNetwork | None = None) -> Played:
+    """Play all steps, on an embedded network unless another is given."""
+    played = Played(Stage(scenario, network))
     for step in scenario.steps:
         if isinstance(step, RequestStep):
             with _timed(played, "requests"):

@@ -1,0 +1,127 @@
+"""The hosts of a lab as senders and receivers of datagrams, in one process.
+
+A socket stays in the namespace that it was made in. Datagrams are sent by plain UDP sockets; they are received from
+the wire itself, since a host's UDP sockets would pass over packets to groups that it has not joined.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from types import TracebackType
+
+from flowsieve.errors import LabError, SwitchError
+from flowsieve.flow.wiring import HOP_LIMIT
+from flowsieve.header.address import WIDTH
+from flowsieve.lab.blueprint import HOST_INTERFACE
+from flowsieve.lab.lab import Lab
+
+PORT = 9  # "discard": whatever may listen there wants nothing
+RECEIVE_BUFFER = 8 << 20  # bytes
+RECEIVE_SECONDS = 5.0
+
+# Constants of Linux that the socket module of Python 3.11 lacks.
+ETH_P_ALL = 0x0003
+SOL_PACKET = 263
+PACKET_IGNORE_OUTGOING = 23
+SO_RCVBUFFORCE = 33
+
+_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+_HEADERS = {4: 20 + 8, 6: 40 + 8}  # bytes of IP, without options, and UDP
+
+
+class Hosts:
+    """Every host of a lab, by its number in the topology's order."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._names = tuple(lab.topology.hosts)
+        self._wires: list[socket.socket] = []
+        self._senders: dict[tuple[int, int], socket.socket] = {}
+        try:
+            for number in range(len(self._names)):
+                self._wires.append(self._made(number, _listen_on_wire))
+        except LabError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for each in (*self._wires, *self._senders.values()):
+            each.close()
+
+    def __enter__(self) -> Hosts:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, host: int, family: int, address: int, payload: bytes) -> None:
+        """Have a host send a datagram."""
+        if (host, family) not in self._senders:
+            opened = self._made(host, lambda: _open_sender(family))
+            self._senders[host, family] = opened
+        where = socket.inet_ntop(_FAMILIES[family], address.to_bytes(WIDTH[family] // 8, "big"))
+        try:
+            self._senders[host, family].sendto(payload, (where, PORT))
+        except OSError as error:
+            raise LabError(f"host {self._names[host]!r} cannot send to {where}: {error.strerror}") from None
+
+    def receive(self, host: int, count: int) -> Iterator[bytes]:
+        """The payloads of the next `count` packets that reach a host; an empty one for what is no datagram.
+
+        Raises an error if they do not come.
+        """
+        wire = self._wires[host]
+        for n in range(count):
+            try:
+                packet = wire.recv(0xFFFF)
+            except TimeoutError:
+                lost = f"host {self._names[host]!r} lost {count - n} of the last {count} packets sent to it"
+                raise SwitchError(lost) from None
+            yield packet[_HEADERS.get(packet[0] >> 4, len(packet)) :]
+
+    def _made(self, host: int, make: Callable[[], socket.socket]) -> socket.socket:
+        try:
+            with self._lab.inside(self._names[host]):
+                return make()
+        except OSError as error:
+            raise LabError(f"host {self._names[host]!r} has no socket: {error.strerror}") from None
+
+
+def _listen_on_wire() -> socket.socket:
+    """Packets from their IP header on, as they come in."""
+    wire = socket.socket(
+        socket.AF_PACKET, socket.SOCK_DGRAM
+    )  # of no protocol: nothing comes before it is bound
+    try:
+        wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        wire.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+        wire.bind((HOST_INTERFACE, ETH_P_ALL))
+        wire.settimeout(RECEIVE_SECONDS)
+    except OSError:
+        wire.close()
+        raise
+    return wire
+
+
+def _open_sender(family: int) -> socket.socket:
+    """A UDP socket whose packets leave by the host's interface, and are not heard by the host itself."""
+    sender = socket.socket(_FAMILIES[family], socket.SOCK_DGRAM)
+    interface = socket.if_nametoindex(HOST_INTERFACE)
+    try:
+        if family == 6:
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, HOP_LIMIT)
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
+        else:
+            request = struct.pack("4s4si", b"", b"", interface)  # struct ip_mreqn
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, HOP_LIMIT)
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+    except OSError:
+        sender.close()
+        raise
+    return sender
