@@ -125,7 +125,9 @@ def run() -> Result:
             "os-ken": {"packed_per_second": rounded(FLOWS / plain)},
         },
         {
-            "table difference to acknowledgement, against bytes packed beforehand": at_least(ratios[whole], 0.5),
+            "table difference to acknowledgement, against bytes packed beforehand": at_least(
+                ratios[whole], 0.5
+            ),
             "packing against os-ken": at_least(plain / fast, 20),
         },
     )

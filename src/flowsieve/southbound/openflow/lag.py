@@ -3,8 +3,8 @@
 Open vSwitch goes over its datapath after a change, at most once in 5 ms, and otherwise twice a second. Its
 `revalidator/wait` answers when it has done so the next time. Asked after an acknowledgement, it may just have
 done so, and the answer takes half a second. So we ask before the change and, while changes are under way, again
-after each answer. An answer before the acknowledgement may still be that of our change; then another one would
-come within milliseconds or not for long.
+after each answer. The first answer after the acknowledgement may be that of a round which began before the change;
+then that of the next round comes within milliseconds, or else not for long. So we wait a moment for another one.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Datapath:
                 await asyncio.sleep(self._seconds)
             else:
                 await self._next_answer(LONGEST if self._answers == before else ANOTHER)
+                await self._next_answer(ANOTHER)
         finally:
             self._watchers -= 1
 
