@@ -11,6 +11,7 @@ from flowsieve.flow.compiler import Compiler, Side, Tables
 from flowsieve.flow.diff import Ports, apply_changes
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
+from flowsieve.network.mend import mended
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, TreeMap, center_tree
 
@@ -127,3 +128,29 @@ def test_tables_do_not_depend_on_the_order_of_requests(
         compiler.update()
         found.append({switch: compiler.table(switch) for switch in topology.switches})
     assert found[0] == found[1]
+
+
+@given(topologies(), st.sampled_from(list(Tables)), st.booleans(), st.data())
+def test_tables_on_mended_trees_are_those_compiled_on_them_anew(
+    topology: Topology, kind: Tables, several: bool, data: st.DataObject
+) -> None:
+    edges = [frozenset((link.a, link.b)) for link in topology.links]
+    trees = trees_of(topology, several)
+    compiler = Compiler(topology, trees, kind)
+    tables: dict[str, dict[Dz, Ports]] = {switch: {} for switch in topology.switches}
+    interests: list[tuple[str, Side, DzSet]] = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        for _ in range(data.draw(st.integers(0, 4))):
+            host, side = data.draw(st.sampled_from(sorted(topology.hosts))), data.draw(st.sampled_from(Side))
+            interests.append((host, side, data.draw(dz_sets())))
+            compiler.change(*interests[-1], adding=True)
+        trees = mended(trees, topology, data.draw(st.sets(st.sampled_from(edges))) if edges else ())
+        compiler.rewire(trees)
+        for switch, changes in compiler.update().by_switch().items():
+            apply_changes(tables[switch], changes)
+        anew = Compiler(topology, trees, kind)
+        for interest in interests:
+            anew.change(*interest, adding=True)
+        anew.update()
+        for switch in topology.switches:
+            assert compiler.table(switch) == tables[switch] == anew.table(switch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Op, Request
@@ -15,6 +15,7 @@ from flowsieve.flow.weights import Weights
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.network.mend import Edge, mended
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 
@@ -61,6 +62,7 @@ class ControlState:
         self.plan = plan
         self.trees = trees or TreeMap.single(center_tree(topology))
         self.settings = settings or Settings()
+        self.down: frozenset[Edge] = frozenset()  # links that carry nothing
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         self._weighed = 0
@@ -85,6 +87,15 @@ class ControlState:
             if len(requests) == 1:
                 return Outcome(back, ((requests[0], reason),))
         return self._one_by_one(requests, back)
+
+    def rewire(self, down: Collection[Edge]) -> Outcome:
+        """Mend the trees, given all links that are down: dead edges out, live ones in where something is cut off."""
+        trees = mended(self.trees, self.topology, down)
+        if trees != self.trees:
+            self.trees = trees
+            self._tables.compiler.rewire(trees)
+        self.down = frozenset(down)
+        return Outcome(self._tables.update())
 
     def table(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold."""

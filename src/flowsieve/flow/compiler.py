@@ -192,6 +192,58 @@ class Compiler:
             self.topology.port(switch, host) - 1,
             self._scratch,
         )
+        self._spread()
+
+    def rewire(self, trees: TreeMap) -> None:
+        """Go over to trees of the same partitions: what the edges given up brought is forgotten, then new ones tell."""
+        assert [dz for dz, _ in trees] == [dz for dz, _ in self.trees], "partitions stay as they are"
+        for part, ((_, old), (_, new)) in enumerate(zip(self.trees, trees, strict=True)):
+            before, after = set(map(frozenset, old.edges)), set(map(frozenset, new.edges))
+            for edge in old.edges:
+                if frozenset(edge) not in after:
+                    self._cut(part, *edge)
+            for edge in new.edges:
+                if frozenset(edge) not in before:
+                    self._join(part, *edge)
+        self.trees = trees
+
+    def _cut(self, part: int, a: str, b: str) -> None:
+        """Take an edge out of a tree: nothing is wanted or published behind it any more."""
+        towards, back = self._shape
+        hi, lo, length = self._partitions[part]
+        for near, far in ((a, b), (b, a)):
+            trie, port = self._switch[near] * self.partitions + part, self.topology.port(near, far) - 1
+            towards[trie, port] = back[trie, port] = -1
+            for kind in Side:
+                spread_kernel.enqueue(
+                    self._work, self._counters, trie, kind.value, port, np.uint64(0), hi, lo, length, -1
+                )
+        self._spread()
+
+    def _join(self, part: int, a: str, b: str) -> None:
+        """Put an edge between two trees: each end tells the other what is wanted and published on its side."""
+        towards, back = self._shape
+        for near, far in ((a, b), (b, a)):
+            trie, other = (self._switch[name] * self.partitions + part for name in (near, far))
+            at, beyond = self.topology.port(near, far) - 1, self.topology.port(far, near) - 1
+            towards[trie, at], back[trie, at] = other, beyond
+            for kind in Side:
+                spread_kernel.introduce(
+                    self._links,
+                    self._sets,
+                    self._work,
+                    self._counters,
+                    self._roots[trie],
+                    self._starts[trie],
+                    (self._firsts[trie, 0], self._firsts[trie, 1]),
+                    kind.value,
+                    other,
+                    beyond,
+                    self._scratch,
+                )
+        self._spread()
+
+    def _spread(self) -> None:
         spread_kernel.spread(
             self._links,
             self._sets,

@@ -17,6 +17,7 @@ from numba import njit
 
 from flowsieve.flow.trie_kernel import FREE, LEFT, go_on
 from flowsieve.flow.words_kernel import (
+    NONE,
     ONE,
     SEVERAL,
     ZERO,
@@ -270,6 +271,23 @@ def spread(links, sets, flags, work, counters, shape, roots, starts, scratch, di
         if work[QUEUE][item, Q_ON] != VOID:
             change_region(links, sets, flags, work, counters, shape, roots, starts, scratch, dirty, item)
     counters[HEAD] = counters[TAIL] = 0
+
+
+@njit(cache=True)
+def introduce(links, sets, work, counters, root, start, first, kind, towards, port, scratch):
+    """Tell a new neighbour all that a trie has an interest in; nothing is known yet behind the port between them."""
+    left, ports = links[LEFT], sets[kind]
+    path, stage = scratch[0], scratch[1]
+    hi, lo = first
+    level, path[0], stage[0], previous = 0, root, 0, np.int64(-1)
+    while level >= 0:
+        node = np.int64(path[level])
+        if left[node] >= 0:
+            level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
+            continue
+        if only_port(ports[node]) != NONE:
+            previous = enqueue(work, counters, towards, kind, port, ONE, hi, lo, start + level, previous)
+        level -= 1
 
 
 @njit(cache=True)

@@ -18,7 +18,7 @@ strays: entries that output to a port that their switch does not have, or twice 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
@@ -39,6 +39,7 @@ from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.inverse import Unfound
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.witness import Event, meet, uncovered
+from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 
 
@@ -77,10 +78,16 @@ def verify(
     tables: Mapping[str, Iterable[Flow]],
     advertisements: Sequence[Interest],
     subscriptions: Sequence[Interest],
+    down: Collection[Edge] = (),
 ) -> Verdict:
-    """Prove that tables deliver every advertised event to all who want it, once, and that nothing loops."""
+    """Prove that tables deliver every advertised event to all who want it, once, and that nothing loops.
+
+    Links that are `down` carry nothing, and hosts that they cut off from each other are owed nothing.
+    """
     for switch in tables:
         topology.neighbours(switch)  # says which switch would be right
+    if down:
+        tables = _without(topology, tables, down)
     case = _Case(
         topology=topology,
         wiring=Wiring.of(topology),
@@ -89,8 +96,35 @@ def verify(
         tables={switch: tuple(tables.get(switch, ())) for switch in topology.switches},
         offers=_by_host(topology, plan, advertisements),
         wants=_by_host(topology, plan, subscriptions),
+        piece=_pieces(topology, down),
     )
     return case.verdict()
+
+
+def _without(
+    topology: Topology, tables: Mapping[str, Iterable[Flow]], down: Collection[Edge]
+) -> dict[str, tuple[Flow, ...]]:
+    """The tables without the outputs to links that are down."""
+    dead: dict[str, set[int]] = defaultdict(set)
+    for edge in down:
+        for switch in edge:
+            (other,) = edge - {switch}
+            dead[switch].add(topology.port(switch, other))
+    return {
+        switch: tuple(
+            replace(flow, actions=tuple(a for a in flow.actions if a.port not in dead[switch]))
+            for flow in flows
+        )
+        for switch, flows in tables.items()
+    }
+
+
+def _pieces(topology: Topology, down: Collection[Edge]) -> NDArray[np.int64]:
+    """For each host the number of the part that it is in, where links that are down cut the network into parts."""
+    up = [link for link in topology.links if frozenset((link.a, link.b)) not in down]
+    parts = Topology(topology.switches, tuple(up), {}).components()
+    at = {switch: number for number, part in enumerate(parts) for switch in part}
+    return np.array([at[switch] for switch in topology.hosts.values()], np.int64)
 
 
 def _by_host(topology: Topology, plan: IndexPlan, interests: Iterable[Interest]) -> dict[int, list[Interest]]:
@@ -134,6 +168,7 @@ class _Case:
     tables: Mapping[str, tuple[Flow, ...]]
     offers: Mapping[int, Sequence[Interest]]
     wants: Mapping[int, Sequence[Interest]]
+    piece: NDArray[np.int64]
 
     def verdict(self) -> Verdict:
         columns = [
@@ -186,6 +221,7 @@ class _Case:
             )  # fmt: skip
             lost, doubled = np.zeros(hosts, np.bool_), np.zeros(hosts, np.bool_)
             kernel.judge(wants, advertised, publisher, once, twice, lost, doubled)
+            lost &= self.piece == self.piece[publisher]
             for host in np.flatnonzero(lost).tolist():
                 missing = wants[:, host] & advertised[:, publisher] & ~once[:, host]
                 losses.extend(self._missed(publisher, host, atoms.runs(missing)))

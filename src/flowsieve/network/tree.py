@@ -32,6 +32,9 @@ class Hop(NamedTuple):
 class SpanningTree:
     """A tree over switches: `parent` says for each but the root which one is a step nearer to the root.
 
+    Where failures have cut a network into parts, each part has a tree of its own; `others` are the roots of
+    those that the root does not reach.
+
     >>> tree = SpanningTree("s1", {"s2": "s1", "s3": "s1"})
     >>> tree.path("s2", "s3")
     ('s2', 's1', 's3')
@@ -39,21 +42,23 @@ class SpanningTree:
 
     root: str
     parent: Mapping[str, str]
+    others: tuple[str, ...] = ()
     switches: tuple[str, ...] = field(init=False, compare=False, repr=False)  # parents before their children
     _near: Mapping[str, tuple[str, ...]] = field(init=False, compare=False, repr=False)
     _depth: Mapping[str, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        parent = dict(self.parent)
-        if self.root in parent:
-            raise BadTopology(f"switch {self.root!r} is the root of the tree, so it has no parent")
-        children: dict[str, list[str]] = {switch: [] for switch in (self.root, *parent)}
+        parent, roots = dict(self.parent), (self.root, *self.others)
+        for root in roots:
+            if root in parent:
+                raise BadTopology(f"switch {root!r} is the root of the tree, so it has no parent")
+        children: dict[str, list[str]] = {switch: [] for switch in (*roots, *parent)}
         for child, above in parent.items():
             if above not in children:
                 raise BadTopology(f"the parent {above!r} of switch {child!r} is not on the tree")
             children[above].append(child)
-        depth = {self.root: 0}
-        order = [self.root]
+        depth = dict.fromkeys(roots, 0)
+        order = list(roots)
         for switch in order:
             for child in children[switch]:
                 depth[child] = depth[switch] + 1
@@ -63,8 +68,8 @@ class SpanningTree:
             raise BadTopology(
                 f"the parents above switch {lost!r} go in a circle, not to the root {self.root!r}"
             )
-        near = {self.root: tuple(children[self.root])}
-        near |= {switch: (parent[switch], *children[switch]) for switch in order[1:]}
+        near = {root: tuple(children[root]) for root in roots}
+        near |= {switch: (parent[switch], *children[switch]) for switch in order[len(roots) :]}
         derive = object.__setattr__
         derive(self, "parent", MappingProxyType(parent))
         derive(self, "switches", tuple(order))
@@ -87,7 +92,7 @@ class SpanningTree:
         return self._near[self._known(switch)]
 
     def children(self, switch: str) -> tuple[str, ...]:
-        return self.neighbours(switch)[0 if switch == self.root else 1 :]
+        return self.neighbours(switch)[1 if switch in self.parent else 0 :]
 
     def depth(self, switch: str) -> int:
         """How many links a switch is away from the root."""
@@ -96,7 +101,7 @@ class SpanningTree:
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """The links of the tree as (parent, child), from the root outwards."""
-        return tuple((self.parent[switch], switch) for switch in self.switches[1:])
+        return tuple((self.parent[switch], switch) for switch in self.switches if switch in self.parent)
 
     def path(self, a: str, b: str) -> tuple[str, ...]:
         """The switches from a to b, both included."""
@@ -104,6 +109,8 @@ class SpanningTree:
         start, end = [self._known(a)], [self._known(b)]
         while start[-1] != end[-1]:
             lower = start if depth[start[-1]] >= depth[end[-1]] else end
+            if lower[-1] not in self.parent:
+                raise BadTopology(f"switches {a!r} and {b!r} are cut off from each other")
             lower.append(self.parent[lower[-1]])
         return (*start, *reversed(end[:-1]))
 
@@ -119,10 +126,10 @@ class SpanningTree:
         return len(self.switches)
 
     def __hash__(self) -> int:
-        return hash((self.root, frozenset(self.parent.items())))
+        return hash((self.root, frozenset(self.parent.items()), self.others))
 
     def __reduce__(self) -> tuple[type[SpanningTree], tuple[object, ...]]:
-        return SpanningTree, (self.root, dict(self.parent))
+        return SpanningTree, (self.root, dict(self.parent), self.others)
 
     def _known(self, switch: str) -> str:
         if switch not in self._depth:

@@ -1,0 +1,73 @@
+"""Trees mended after failures: a dead edge is exchanged for a live one, and nothing else changes.
+
+A tree that is recomputed could meet packets and tables of the old one and loop. With single edges exchanged, and
+the dead ones fenced before new ones carry traffic, old and new tables mix freely (design: what keeps it correct, 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree, TreeMap
+
+Edge = frozenset[str]  # the two switches at the ends of a link
+
+
+def mended(trees: TreeMap, topology: Topology, down: Collection[Edge]) -> TreeMap:
+    """The trees without links that are down, joined by links that are up wherever they fell apart."""
+    return TreeMap(tuple((dz, mended_tree(tree, topology, down)) for dz, tree in trees))
+
+
+def mended_tree(tree: SpanningTree, topology: Topology, down: Collection[Edge]) -> SpanningTree:
+    """The tree with as many of its edges as are up; of the links that could join its parts, the nearest to its root.
+
+    >>> from flowsieve.network.generators import ring
+    >>> network = ring(4)
+    >>> tree = SpanningTree.of(network, "s0")
+    >>> tree.edges
+    (('s0', 's1'), ('s0', 's3'), ('s1', 's2'))
+    >>> mended_tree(tree, network, {frozenset(("s0", "s1"))}).edges
+    (('s0', 's3'), ('s3', 's2'), ('s2', 's1'))
+    """
+    kept = [edge for edge in tree.edges if frozenset(edge) not in down]
+    near: dict[str, list[str]] = {switch: [] for switch in tree.switches}
+    part = {switch: {switch} for switch in tree.switches}  # who hangs together with whom
+
+    def join(a: str, b: str) -> None:
+        near[a].append(b)
+        near[b].append(a)
+        both = part[a] | part[b]
+        for switch in both:
+            part[switch] = both
+
+    for a, b in kept:
+        join(a, b)
+    spare = [
+        (tree.depth(link.a) + tree.depth(link.b), link.latency_ms, link.a, link.b)
+        for link in topology.links
+        if link.a in tree and frozenset((link.a, link.b)) not in down
+    ]
+    for _, _, a, b in sorted(spare):
+        if part[a] is not part[b]:
+            join(a, b)
+    return _rooted(near, (tree.root, *tree.switches))
+
+
+def _rooted(near: dict[str, list[str]], order: Collection[str]) -> SpanningTree:
+    """A tree from its edges; the first switch of each part, in the given order, is its root."""
+    parent: dict[str, str] = {}
+    roots: list[str] = []
+    seen: set[str] = set()
+    for root in order:
+        if root in seen:
+            continue
+        roots.append(root)
+        seen.add(root)
+        waiting = [root]
+        for switch in waiting:
+            fresh = [other for other in near[switch] if other not in seen]
+            seen.update(fresh)
+            parent |= dict.fromkeys(fresh, switch)
+            waiting += fresh
+    return SpanningTree(roots[0], parent, tuple(roots[1:]))
