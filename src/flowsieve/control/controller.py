@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from flowsieve.control.picture import Picture
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches import Switches, Ticket
 from flowsieve.errors import FlowsieveError, SwitchError
-from flowsieve.flow.diff import Change, FlowOp, Kind, Ports, apply_changes, changes_between, flow_op
-from flowsieve.flow.entry import Flow, content_flow
+from flowsieve.flow.diff import Change, Ports, changes_between
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.explain import Explanation, explain
-from flowsieve.flow.order import ordered
 from flowsieve.flow.verify import Verdict, verify
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
@@ -25,10 +25,7 @@ class Controller:
         self.switches = switches
         self.tag = tag
         self.operations = 0
-        self._believed: dict[str, dict[Dz, Ports]] = {name: {} for name in state.topology.switches}
-        self._unknown: set[str] = (
-            set()
-        )  # switches whose tables have to be read before anything builds on them
+        self._pictures = {name: Picture(tag) for name in state.topology.switches}
         self._partitions = [dz for dz, _ in state.trees]
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
@@ -47,7 +44,8 @@ class Controller:
     def repair(self) -> int:
         """Read all tables back and set right what differs from what they should be; how many operations it took."""
         before = self.operations
-        self._unknown = set(self.state.topology.switches)
+        for picture in self._pictures.values():
+            picture.known = False
         self._carry_out({})
         return self.operations - before
 
@@ -65,6 +63,7 @@ class Controller:
             self.tables() if tables is None else tables,
             list(state.advertisements.values()),
             list(state.subscriptions.values()),
+            state.down,
         )
 
     def explain(self, host: str, values: Mapping[str, object]) -> Explanation:
@@ -84,45 +83,31 @@ class Controller:
 
     def believed(self, switch: str) -> dict[Dz, Ports]:
         """The content entries that a switch has acknowledged."""
-        return dict(self._believed[switch])
+        return dict(self._pictures[switch].held)
 
     def _carry_out(self, changes: Mapping[str, list[Change]]) -> None:
         """Have the switches make the changes, and make up for what those that failed before have left undone."""
-        failed: dict[str, FlowsieveError] = {}
+        failed: list[FlowsieveError] = []
         under_way: list[tuple[Ticket, list[Change], int]] = []
-        for switch in sorted(self._unknown | changes.keys()):
-            try:
-                strays = self._read_back(switch) if switch in self._unknown else []
-            except SwitchError as error:
-                failed[switch] = error
-                continue
-            wanted = changes.get(switch, [])
-            if switch in self._unknown:
-                wanted = changes_between(self._believed[switch], self.state.table(switch))
-            steps = ordered(self._believed[switch], wanted, self.state.settings.capacity, self._partitions)
-            ops = strays + [flow_op(step, self.tag) for step in steps]
-            under_way.append((self.switches.apply(switch, ops), steps, len(strays)))
+        unknown = {switch for switch, picture in self._pictures.items() if not picture.known}
+        for switch in sorted(unknown | changes.keys()):
+            picture, wanted, strays = self._pictures[switch], changes.get(switch, []), []
+            if not picture.known:
+                try:
+                    strays = picture.read(self.switches.read(switch))
+                except SwitchError as error:
+                    failed.append(error)
+                    continue
+                wanted = changes_between(picture.held, self.state.table(switch))
+            steps, ops = picture.steps(wanted, self.state.capacity(switch), self._partitions)
+            under_way.append((self.switches.apply(switch, strays + ops), steps, len(strays)))
         self.switches.settle()
         for ticket, steps, strays_first in under_way:
             self.operations += ticket.done
-            apply_changes(self._believed[ticket.switch], steps[: max(0, ticket.done - strays_first)])
+            picture = self._pictures[ticket.switch]
+            picture.acknowledge(steps[: max(0, ticket.done - strays_first)])
             if ticket.error is not None:
-                failed[ticket.switch] = ticket.error
-        self._unknown = set(failed)
-        for reason in failed.values():
+                picture.known = False
+                failed.append(ticket.error)
+        for reason in failed:
             raise reason
-
-    def _read_back(self, switch: str) -> list[FlowOp]:
-        """Believe what a switch really holds; the operations that remove what is no entry of ours from our groups."""
-        held: dict[Dz, Ports] = {}
-        strays: list[FlowOp] = []
-        for flow in self.switches.read(switch):
-            if not self.tag.group.covers(flow.match.destination):
-                continue
-            dz = self.tag.dz(flow.match.destination)
-            if flow == content_flow(self.tag, dz, flow.ports):
-                held[dz] = flow.ports
-            else:
-                strays.append(FlowOp(Kind.REMOVE, flow))
-        self._believed[switch] = held
-        return strays

@@ -97,9 +97,18 @@ class ControlState:
         self.down = frozenset(down)
         return Outcome(self._tables.update())
 
+    def bound(self, switch: str, capacity: int) -> Outcome:
+        """A switch turned out to have room for so many entries; raises Refused where the coarsest table needs more."""
+        self._tables.bound(switch, capacity)
+        return Outcome(self._tables.update())
+
     def table(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold."""
         return self._tables.table(switch)
+
+    def capacity(self, switch: str) -> int | None:
+        """How many entries a switch has room for, if that is bounded."""
+        return self._tables.capacity.get(switch)
 
     def waste(self) -> dict[str, float]:
         """The unwanted copies per event that each coarsened table is expected to send."""
@@ -131,7 +140,7 @@ class ControlState:
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
         there = len(self.subscriptions)
-        if self.settings.capacity is not None and abs(there - self._weighed) * 10 > self._weighed:
+        if self._tables.capacity and abs(there - self._weighed) * 10 > self._weighed:
             self._weighed = there
             interests = [interest.dz for interest in self.subscriptions.values()]
             self._tables.weights = Weights.of(interests, self.settings.sample)

@@ -55,6 +55,11 @@ class FittedTables:
         self._withheld: dict[str, list[Change]] = {}
         self._loose: set[str] = set()  # switches that are coarse or have been
 
+    def bound(self, switch: str, capacity: int) -> None:
+        """From the next update on, a switch has room for so many entries."""
+        self.capacity = {**self.capacity, switch: capacity}
+        self._withheld.setdefault(switch, [])
+
     def update(self) -> dict[str, list[Change]]:
         """The net difference of all aims since the last update.
 

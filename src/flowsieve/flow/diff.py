@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from flowsieve.flow.entry import Flow, content_flow
+from flowsieve.flow.entry import NOBODY, Deliver, Flow, content_flow
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 
@@ -65,9 +65,9 @@ class FlowOp:
     flow: Flow
 
 
-def flow_op(change: Change, tag: Tag) -> FlowOp:
+def flow_op(change: Change, tag: Tag, deliveries: Mapping[int, Deliver] = NOBODY) -> FlowOp:
     """The operation that makes a change under a tag."""
     if change.new is None:
-        return FlowOp(Kind.REMOVE, content_flow(tag, change.dz, change.old or ()))
+        return FlowOp(Kind.REMOVE, content_flow(tag, change.dz, change.old or (), deliveries))
     kind = Kind.INSTALL if change.old is None else Kind.MODIFY
-    return FlowOp(kind, content_flow(tag, change.dz, change.new))
+    return FlowOp(kind, content_flow(tag, change.dz, change.new, deliveries))

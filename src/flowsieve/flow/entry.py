@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
+from flowsieve.errors import BadInput
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
@@ -29,7 +31,24 @@ class Output:
     port: int
 
 
-Action = Output  # a union, once rewrites and groups join
+@dataclass(frozen=True, slots=True, order=True)
+class Deliver:
+    """Send a copy out of a port, readdressed to the host there: its MAC address and its own address of full length."""
+
+    port: int
+    mac: int
+    address: Prefix
+
+    def __post_init__(self) -> None:
+        if self.mac >> 48 or self.address.length != self.address.width:
+            raise BadInput(
+                f"nobody is delivered to at {self.mac:#x} and {self.address}; "
+                "right are a MAC address of 48 bits and a whole IP address"
+            )
+
+
+Action = Output | Deliver
+NOBODY: Mapping[int, Deliver] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,15 +66,36 @@ class Flow:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        return tuple(action.port for action in self.actions)
+        return tuple(sorted(action.port for action in self.actions))
+
+    @property
+    def flaw(self) -> str | None:
+        """What is wrong with the actions, if anything is: a new destination holds for all actions after it."""
+        readdressed = False
+        for action in self.actions:
+            if isinstance(action, Output):
+                if readdressed:
+                    return f"the output to port {action.port} comes after a delivery; right is before"
+            elif action.address.family != self.match.destination.family:
+                return f"{action.address} is no destination for {self.match.destination}; right is the same family"
+            else:
+                readdressed = True
+        return None
 
 
-def content_flow(tag: Tag, dz: Dz, ports: Iterable[int]) -> Flow:
-    """The entry that sends the events of a dz out of ports."""
-    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, outputs(tuple(ports)))
+def content_flow(tag: Tag, dz: Dz, ports: Iterable[int], deliveries: Mapping[int, Deliver] = NOBODY) -> Flow:
+    """The entry that sends the events of a dz out of ports, to hosts by their own addresses where these are given."""
+    actions = outputs(tuple(ports)) if not deliveries else _readdressed(tuple(ports), deliveries)
+    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, actions)
 
 
 @lru_cache(maxsize=1 << 16)
 def outputs(ports: tuple[int, ...]) -> tuple[Action, ...]:
     """The actions that send out of ports; few port sets stand in many entries."""
     return tuple(Output(port) for port in ports)
+
+
+def _readdressed(ports: tuple[int, ...], deliveries: Mapping[int, Deliver]) -> tuple[Action, ...]:
+    """Plain outputs first: what is readdressed for a host stays so for the actions after it."""
+    plain = outputs(tuple(port for port in ports if port not in deliveries))
+    return (*plain, *(deliveries[port] for port in ports if port in deliveries))

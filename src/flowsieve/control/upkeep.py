@@ -1,0 +1,145 @@
+"""One switch kept at the table that it should have, while connections come and go.
+
+Changes that are asked for while the switch is busy wait and become one net difference. Where it is unknown what
+the switch holds, its table is read and the smallest difference to what it should be is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from flowsieve.control.picture import Picture
+from flowsieve.control.switches import LiveSwitches
+from flowsieve.errors import SwitchError, TableFull
+from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.index.dz import Dz
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.05
+
+
+class Upkeep:
+    """`ask` for changes and wait until they are `reached`; `run` does the work.
+
+    `aim` is the whole table that the switch should have by now. `full` hears how many entries the switch turned
+    out to have room for.
+    """
+
+    def __init__(
+        self,
+        switch: str,
+        switches: LiveSwitches,
+        picture: Picture,
+        *,
+        aim: Callable[[], Mapping[Dz, Ports]],
+        capacity: Callable[[], int | None],
+        partitions: Sequence[Dz],
+        full: Callable[[TableFull], None],
+    ) -> None:
+        self.switch = switch
+        self.picture = picture
+        self.operations = 0
+        self.trouble: str | None = "it has not connected yet"  # why it is not where it should be
+        picture.known = False
+        self._switches = switches
+        self._aim = aim
+        self._capacity = capacity
+        self._partitions = partitions
+        self._full = full
+        self._connected = False
+        self._pending: list[Change] = []
+        self._asked = self._reached = self._doubts = 0
+        self._wake = asyncio.Event()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def settled(self) -> bool:
+        """Whether the switch has acknowledged all that it should hold."""
+        return self.picture.known and self._reached == self._asked
+
+    def ask(self, changes: list[Change]) -> None:
+        """Have the table changed, after all that was asked for before."""
+        self._asked += 1
+        self._pending = joined({"": self._pending}, {"": changes}).get("", [])
+        self._wake.set()
+
+    async def reached(self) -> None:
+        """Wait until the switch has acknowledged all that was asked for so far."""
+        if not self.settled:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((self._asked, future))
+            await future
+
+    def connected(self) -> None:
+        """The switch can be asked; what it holds has to be read."""
+        self._connected = True
+        self.doubt("its table was not read yet")
+
+    def disconnected(self, reason: str) -> None:
+        self._connected = False
+        self.doubt(f"it is not connected: {reason}")
+
+    def doubt(self, why: str) -> None:
+        """Read the table before anything builds on it."""
+        self.picture.known = False
+        self.trouble = why
+        self._doubts += 1
+        self._asked += 1
+        self._wake.set()
+
+    def fail(self, error: Exception) -> None:
+        """What waits cannot be had."""
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(error)
+        self._waiting.clear()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._connected and not self.settled:
+                try:
+                    await self._step()
+                except TableFull as error:
+                    self.doubt(str(error))
+                    self._full(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+                except SwitchError as error:
+                    log.warning("switch %s: %s", self.switch, error)
+                    self.doubt(str(error))
+                    await asyncio.sleep(RETRY_SECONDS)
+
+    async def _step(self) -> None:
+        """Make one batch of what is to be done; of no avail if doubts come up meanwhile."""
+        picture, doubts, strays = self.picture, self._doubts, []
+        if not picture.known:
+            flows = await self._switches.read(self.switch)
+            if self._doubts != doubts:
+                return
+            strays = picture.read(flows)
+            self._pending = changes_between(picture.held, self._aim())
+        version, changes, self._pending = self._asked, self._pending, []
+        steps, ops = picture.steps(changes, self._capacity(), self._partitions)
+        if strays or ops:
+            await self._switches.apply(self.switch, strays + ops)
+            if self._doubts != doubts:
+                return
+            picture.acknowledge(steps)
+            self.operations += len(strays) + len(ops)
+        self.trouble = None
+        self._reached = version
+        self._tell()
+
+    def _tell(self) -> None:
+        still: list[tuple[int, asyncio.Future[None]]] = []
+        for version, future in self._waiting:
+            if version > self._reached:
+                still.append((version, future))
+            elif not future.done():
+                future.set_result(None)
+        self._waiting = still

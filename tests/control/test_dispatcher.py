@@ -1,0 +1,256 @@
+"""Requests over switches that fail and come back, on the embedded network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState
+from flowsieve.control.switches import SwitchEvent
+from flowsieve.errors import SwitchError
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import content_flow
+from flowsieve.flow.verify import verify
+from flowsieve.header.tag import POOLS
+from flowsieve.index.dz import Dz
+from flowsieve.index.regular import RegularPlan
+from flowsieve.network.generators import generate
+from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+
+SCHEMA = Schema.parse(
+    {"a": {"type": "int", "min": 0, "max": 255}, "b": {"type": "int", "min": 0, "max": 255}}
+)
+TAG = POOLS["ipv6"][0]
+
+
+class Net:
+    """A dispatcher over embedded switches, all connected."""
+
+    def __init__(self, topology: str, capacity: int | None = None, patience: float = 5.0) -> None:
+        self.topology = generate(topology)
+        self.network = EmbeddedNetwork(self.topology, capacity)
+        self.fabric = EmbeddedFabric(self.network, self._heard)
+        state = ControlState(self.topology, RegularPlan.make(SCHEMA))
+        self.dispatcher = Dispatcher(state, self.fabric, TAG, patience=patience, drain=0)
+        self.numbers = iter(range(10**6))
+
+    def _heard(self, event: SwitchEvent) -> None:
+        self.dispatcher.heard(event)
+
+    async def ask(self, op: Op, host: str, filter: str) -> str:
+        name = f"{op.value}{next(self.numbers)}"
+        outcome = await self.dispatcher.submit(Request(op, name, host, Filter.parse(filter, SCHEMA)))
+        assert not outcome.refused
+        return name
+
+    async def holds(self) -> None:
+        """Once all has settled, what is installed is proved, and is what it should be."""
+        async with asyncio.timeout(5):
+            await self.dispatcher.settled()
+        verdict = await self.dispatcher.verify()
+        assert verdict.holds, verdict
+        state = self.dispatcher.state
+        for switch in self.topology.switches:
+            flows = {content_flow(TAG, dz, ports) for dz, ports in state.table(switch).items()}
+            assert set(self.network.read(switch)) == flows
+
+
+@asynccontextmanager
+async def running(net: Net) -> AsyncIterator[Net]:
+    task = asyncio.create_task(net.dispatcher.run())
+    await asyncio.sleep(0)
+    for switch in net.topology.switches:
+        net.fabric.connect(switch)
+    try:
+        async with asyncio.timeout(30):
+            yield net
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def test_a_request_is_acknowledged_when_all_its_switches_are() -> None:
+    async def story() -> None:
+        async with running(Net("ring:6")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h3", "a < 16")
+            assert (await net.dispatcher.verify()).holds
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_switch_that_is_away_holds_up_only_what_depends_on_it() -> None:
+    async def story() -> None:
+        async with running(Net("line:4", patience=20)) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            net.fabric.disconnect("s3")
+            waiting = asyncio.create_task(net.ask(Op.SUBSCRIBE, "h3", "a < 16"))
+            await net.ask(Op.SUBSCRIBE, "h1", "a < 16")
+            assert not waiting.done()
+            net.fabric.connect("s3")
+            await waiting
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_request_waits_for_what_an_earlier_one_with_the_same_interest_waits_for() -> None:
+    async def story() -> None:
+        async with running(Net("line:3", patience=20)) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            net.fabric.disconnect("s2")
+            both = [asyncio.create_task(net.ask(Op.SUBSCRIBE, "h2", "a < 16")) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            assert not any(task.done() for task in both)
+            net.fabric.connect("s2")
+            await asyncio.gather(*both)
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_request_that_is_not_acknowledged_in_time_is_taken_back() -> None:
+    async def story() -> None:
+        async with running(Net("line:3", patience=0.05)) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            net.fabric.disconnect("s2", "somebody pulled the plug")
+            with pytest.raises(SwitchError, match="s2: it is not connected: somebody pulled the plug"):
+                await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            assert not net.dispatcher.state.subscriptions
+            net.fabric.connect("s2")
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_lost_answer_leads_to_a_look_at_the_table_and_nothing_is_done_twice() -> None:
+    async def story() -> None:
+        async with running(Net("line:3")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            net.fabric.lose_answer("s1")
+            waiting = asyncio.create_task(net.ask(Op.SUBSCRIBE, "h2", "a < 16"))
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            held = net.network.read("s1")
+            net.fabric.connect("s1")
+            await waiting
+            assert held == net.network.read("s1") != ()
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_restarted_switch_gets_its_table_back_and_strays_go() -> None:
+    async def story() -> None:
+        async with running(Net("ring:5")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16 or b > 200")
+            net.fabric.restart("s1")
+            await net.holds()
+            net.network.apply("s1", [FlowOp(Kind.INSTALL, content_flow(TAG, Dz.parse("1111"), (1, 2)))])
+            assert await net.dispatcher.repair() == 1
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_dead_link_is_fenced_and_the_tree_mended_and_the_fence_opened_when_it_returns() -> None:
+    async def story() -> None:
+        async with running(Net("ring:5")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            a, b = net.dispatcher.state.trees.trees[0].edges[0]
+            net.fabric.set_link(a, b, up=False)
+            await net.holds()
+            assert net.dispatcher.fences.closed == {frozenset((a, b))}
+            assert all(frozenset((a, b)) != frozenset(e) for e in net.dispatcher.state.trees.trees[0].edges)
+            net.fabric.set_link(a, b, up=True)
+            async with asyncio.timeout(5):
+                while net.fabric.closed:
+                    await asyncio.sleep(0.001)
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_a_link_stays_fenced_while_a_switch_that_lost_its_controller_would_still_send_over_it() -> None:
+    async def story() -> None:
+        async with running(Net("ring:5")) as net:
+            for host in net.topology.hosts:
+                await net.ask(Op.ADVERTISE, host, "True")
+                await net.ask(Op.SUBSCRIBE, host, "True")
+            a, b = net.dispatcher.state.trees.trees[0].edges[0]
+            net.fabric.disconnect(a)
+            net.fabric.set_link(a, b, up=False)
+            async with asyncio.timeout(5):
+                while net.dispatcher.troubles.keys() != {a} or not net.dispatcher.mended:
+                    await asyncio.sleep(0.001)
+            net.fabric.set_link(a, b, up=True)
+            await asyncio.sleep(0.05)
+            state = net.dispatcher.state
+            tables = {switch: net.network.read(switch) for switch in net.topology.switches}
+            assert net.topology.port(a, b) in {port for flow in tables[a] for port in flow.ports}
+            for closed, loops in ((net.fabric.closed, False), ((), True)):
+                proof = verify(
+                    net.topology, state.plan, TAG, tables, list(state.advertisements.values()), [], closed
+                )
+                assert bool(proof.loops) == loops
+            net.fabric.connect(a)
+            await net.holds()
+
+    asyncio.run(story())
+
+
+def test_hosts_that_a_failure_leaves_together_are_served_on_either_side_of_it() -> None:
+    async def story() -> None:
+        async with running(Net("line:4")) as net:
+            for host in ("h0", "h3"):
+                await net.ask(Op.ADVERTISE, host, "True")
+            net.fabric.set_link("s1", "s2", up=False)
+            await net.holds()
+            for host in ("h1", "h2"):
+                await net.ask(Op.SUBSCRIBE, host, "a < 16")
+            await net.holds()
+            net.fabric.set_link("s1", "s2", up=True)
+            await net.holds()
+            assert not net.fabric.closed
+
+    asyncio.run(story())
+
+
+def test_a_switch_gone_for_good_is_gone_around() -> None:
+    async def story() -> None:
+        async with running(Net("ring:5")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            net.fabric.stop("s1")
+            async with asyncio.timeout(5):
+                while net.dispatcher.troubles.keys() != {"s1"} or not net.dispatcher.mended:
+                    await asyncio.sleep(0.001)
+            assert (await net.dispatcher.verify()).holds
+            await net.ask(Op.SUBSCRIBE, "h3", "b < 16")
+            assert (await net.dispatcher.verify()).holds
+
+    asyncio.run(story())
+
+
+def test_a_table_with_less_room_than_thought_is_made_to_fit() -> None:
+    async def story() -> None:
+        async with running(Net("line:2", capacity=6)) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            for n in range(6):
+                await net.ask(Op.SUBSCRIBE, "h1", f"{40 * n} <= a < {40 * n + 7} and b < 100")
+            await net.holds()
+            assert max(net.network.peak(switch) for switch in net.topology.switches) <= 6
+
+    asyncio.run(story())
