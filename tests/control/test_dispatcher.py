@@ -65,17 +65,10 @@ class Net:
 
 @asynccontextmanager
 async def running(net: Net) -> AsyncIterator[Net]:
-    task = asyncio.create_task(net.dispatcher.run())
-    await asyncio.sleep(0)
-    for switch in net.topology.switches:
-        net.fabric.connect(switch)
-    try:
-        async with asyncio.timeout(30):
-            yield net
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    async with asyncio.timeout(30), net.dispatcher:
+        for switch in net.topology.switches:
+            net.fabric.connect(switch)
+        yield net
 
 
 def test_a_request_is_acknowledged_when_all_its_switches_are() -> None:

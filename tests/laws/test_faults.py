@@ -104,9 +104,7 @@ class Story:
             self.pending.append(asyncio.create_task(self.dispatcher.submit(request), name=request.id))
 
     async def run(self) -> None:
-        async with asyncio.timeout(20):
-            work = asyncio.create_task(self.dispatcher.run())
-            await asyncio.sleep(0)
+        async with asyncio.timeout(20), self.dispatcher:
             self.recover()
             for _ in range(self.data.draw(st.integers(1, 12))):
                 self.step()
@@ -117,7 +115,6 @@ class Story:
                 await asyncio.sleep(0.001)
             await asyncio.gather(*self.pending)
             await self.check()
-            work.cancel()
 
     def recover(self) -> None:
         for switch in self.topology.switches:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Coroutine, Mapping
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 from flowsieve.control.cabling import Cabling
@@ -35,7 +36,7 @@ _REVERSE = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 
 
 class Dispatcher:
-    """One state over live switches; `run` keeps them at it, `heard` takes what they tell."""
+    """One state over live switches, which it keeps at it for the time of an `async with` block."""
 
     def __init__(
         self,
@@ -71,7 +72,8 @@ class Dispatcher:
         self._whole = asyncio.Event()  # the trees follow the cabling, and no edge of them is fenced
         self._whole.set()
         self._opening: set[Edge] = set()
-        self._tasks: asyncio.TaskGroup | None = None
+        self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     # What hosts ask.
 
@@ -103,7 +105,7 @@ class Dispatcher:
     # What switches tell.
 
     def heard(self, event: SwitchEvent) -> None:
-        """Take note of what a switch tells; on the loop of `run`."""
+        """Take note of what a switch tells; on the loop."""
         match event:
             case Connected(switch):
                 self._background(self._greet(switch))
@@ -116,13 +118,19 @@ class Dispatcher:
             case _:
                 pass
 
-    async def run(self) -> None:
-        """Keep all switches at what they should hold, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            for upkeep in self._upkeep.values():
-                tasks.create_task(upkeep.run())
-            tasks.create_task(self._follow_cabling())
+    async def __aenter__(self) -> Dispatcher:
+        await self._group.__aenter__()
+        for upkeep in self._upkeep.values():
+            self._background(upkeep.run())
+        self._background(self._follow_cabling())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self._group.__aexit__(None, None, None)
 
     # What there is to know.
 
@@ -235,8 +243,9 @@ class Dispatcher:
     # Switches and links.
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        assert self._tasks is not None, "`run` comes first"
-        self._tasks.create_task(work)
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _greet(self, switch: str) -> None:
         """A switch has connected: see to its ports and fences before its table."""
