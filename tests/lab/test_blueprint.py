@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from flowsieve.errors import BadTopology
+from flowsieve.header.address import Prefix
+from flowsieve.header.tag import POOLS
 from flowsieve.lab.blueprint import MAX_INTERFACE_NAME, Blueprint
 from flowsieve.network.generators import fat_tree, line, ring
 from flowsieve.network.topology import Topology
@@ -70,3 +72,17 @@ def test_what_is_not_in_the_topology_is_named_in_the_error() -> None:
         plan.bridge("s9")
     with pytest.raises(BadTopology, match="there is no host 'h9'"):
         plan.namespace("h9")
+
+
+def test_the_groups_that_are_hosts_own_are_no_groups_of_tags():
+    plan = Blueprint(line(300))
+    groups = [tag.group for pool in POOLS.values() for tag in pool]
+    seen = set()
+    for host in plan.topology.hosts:
+        for family, first in ((6, 0x3333), (4, 0x0100)):
+            mac, address = plan.addresses(host).events(family)
+            assert mac >> 32 == first
+            assert not any(group.covers(address) for group in groups)
+            seen.add(address)
+    assert len(seen) == 2 * len(plan.topology.hosts)
+    assert plan.addresses("h299").events(4) == (0x01005E00012C, Prefix.parse("224.128.1.44/32"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import Entry, entries_in
@@ -23,8 +23,13 @@ def prefixes(draw: st.DrawFn) -> Prefix:
 
 @st.composite
 def flows(draw: st.DrawFn) -> Flow:
-    ports = draw(st.lists(st.integers(1, 0xFFFFFF00), max_size=6))
-    return Flow(Match(draw(prefixes())), draw(st.integers(0, 0xFFFF)), tuple(map(Output, ports)))
+    match = Match(draw(prefixes()))
+    family, ports = match.destination.family, st.integers(1, 0xFFFFFF00)
+    macs, addresses = st.integers(0, (1 << 48) - 1), st.integers(0, (1 << WIDTH[family]) - 1)
+    whole = st.builds(Prefix, st.just(family), addresses, st.just(WIDTH[family]))
+    plain = draw(st.lists(st.builds(Output, ports), max_size=6))
+    delivered = draw(st.lists(st.builds(Deliver, ports, macs, whole), max_size=3))
+    return Flow(match, draw(st.integers(0, 0xFFFF)), (*plain, *delivered))
 
 
 @given(

@@ -10,9 +10,9 @@ import pytest
 from vswitch import OpenVSwitch
 
 from flowsieve.control.switches import Switches, Ticket
-from flowsieve.errors import BadTopology, TableFull
+from flowsieve.errors import BadTopology, SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded import EmbeddedNetwork
@@ -120,6 +120,49 @@ def test_what_is_read_back_is_what_was_installed(bench, prefix):
 def test_ports_are_read_back_in_their_order(bench):
     bench.apply(install("ff0e::/16", 3, 1, 4, 2))
     assert bench.table() == {flow("ff0e::/16", 3, 1, 4, 2)}
+
+
+HOSTS = {
+    6: [Deliver(port, 0x333300000000 + port, Prefix(6, 0xFF02 << 112 | port, 128)) for port in (2, 3)],
+    4: [Deliver(port, 0x01005E000000 + port, Prefix(4, 224 << 24 | port, 32)) for port in (2, 3)],
+}
+
+
+def delivered(group: str, *ports: int) -> Flow:
+    """An entry that sends out of ports as it is, and then to the hosts."""
+    prefix = Prefix.parse(group)
+    return Flow(Match(prefix), 1000, (*map(Output, ports), *HOSTS[prefix.family]))
+
+
+@pytest.mark.parametrize("group", ["ff0e::/16", "225.128.0.0/9"])
+@pytest.mark.parametrize("ports", [(), (1,), (1, 4)])
+def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
+    new = delivered(group, *ports)
+    assert bench.apply(FlowOp(Kind.INSTALL, new)).error is None
+    assert bench.table() == {new}
+    assert {one.ports for one in bench.table()} == {tuple(sorted((*ports, 2, 3)))}
+    bench.apply(modify(group, 1, 2, priority=1000))
+    assert bench.table() == {flow(group, 1, 2, priority=1000)}
+    bench.apply(FlowOp(Kind.MODIFY, new))
+    assert bench.table() == {new}
+
+
+@pytest.mark.parametrize(
+    ("actions", "what"),
+    [
+        ((HOSTS[4][0],), "no destination for ff0e::/16"),
+        ((HOSTS[6][0], Output(1)), "the output to port 1 comes after a delivery"),
+    ],
+)
+def test_what_a_delivery_would_spoil_is_refused(bench, actions, what):
+    op = FlowOp(Kind.INSTALL, Flow(Match(Prefix.parse("ff0e::/16")), 1000, actions))
+    try:
+        error = bench.apply(op).error
+    except SwitchError as raised:
+        error = raised
+    assert isinstance(error, SwitchError)
+    assert what in str(error)
+    assert bench.table() == set()
 
 
 def test_an_entry_without_ports_drops_and_is_an_entry(bench):

@@ -15,12 +15,15 @@ from types import MappingProxyType
 from typing import Any
 
 from flowsieve.errors import BadTopology
+from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
 
 HOST_INTERFACE = "eth0"
 SWITCHES = "switches"  # the name of the namespace in which the bridges are
 IPV4_NETWORK = ipaddress.IPv4Network("10.0.0.0/8")
 IPV6_BITS = 64
+EVENTS_IPV6 = ipaddress.IPv6Address("ff02::f10e:0:0")  # + a host's number; none of the groups that tags have
+EVENTS_IPV4 = ipaddress.IPv4Address("224.128.0.0")
 MAX_PORTS = 4_000  # of all switches together; one command line holds them all
 MAX_INTERFACE_NAME = 15  # the kernel's bound
 TAKEN = frozenset({"lo", "all", "default"})
@@ -46,11 +49,24 @@ HOST_SETTINGS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class HostAddresses:
-    """What a host's interface answers to."""
+    """What a host's interface answers to.
+
+    A datagram to a host's own address reaches one of its applications, so events come to a group that is the
+    host's alone and that all its applications can join: `events_ipv6` or `events_ipv4`.
+    """
 
     ipv6: str
     ipv4: str
     mac: str
+    events_ipv6: str
+    events_ipv4: str
+
+    def events(self, family: int) -> tuple[int, Prefix]:
+        """Where events for this host are sent on the last hop: the MAC address and the address."""
+        address = Prefix.parse(self.events_ipv6 if family == 6 else self.events_ipv4)
+        if family == 6:
+            return 0x3333 << 32 | address.first & 0xFFFFFFFF, address
+        return 0x01005E << 24 | address.first & 0x7FFFFF, address
 
 
 class Blueprint:
@@ -71,7 +87,13 @@ class Blueprint:
         self._numbers = {switch: number for number, switch in enumerate(topology.switches, 1)}
         self._namespaces = _namespace_names(topology)
         self._addresses = {
-            host: HostAddresses(topology.endpoint(host).address, str(IPV4_NETWORK[number]), _mac(number))
+            host: HostAddresses(
+                ipv6=topology.endpoint(host).address,
+                ipv4=str(IPV4_NETWORK[number]),
+                mac=_mac(number),
+                events_ipv6=str(EVENTS_IPV6 + number),
+                events_ipv4=str(EVENTS_IPV4 + number),
+            )
             for number, host in enumerate(topology.hosts, 1)
         }
 

@@ -23,16 +23,6 @@ def packets_taken(lab: Lab) -> int:
     return sum(taken)
 
 
-def wait_for_datapath(lab: Lab) -> None:
-    """Wait until packets meet the tables as they are now.
-
-    Open vSwitch goes over its datapath again and again, and says when it has finished. When we ask it may be
-    halfway, with what it has passed as of older tables; so we wait for the round after that as well.
-    """
-    for _ in range(2):
-        ask(lab, "revalidator/wait")
-
-
 def ask(lab: Lab, method: str) -> str:
     """The answer of Open vSwitch's daemon, as text."""
     try:

@@ -18,7 +18,6 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
 from flowsieve.header.address import WIDTH
 from flowsieve.lab.counters import Count, Counters
-from flowsieve.lab.daemon import wait_for_datapath
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
@@ -36,7 +35,6 @@ class RealNetwork:
 
     def __init__(self, lab: Lab, switches: OpenFlowSwitches, hosts: Hosts) -> None:
         self.topology = topology = lab.topology
-        self._lab = lab
         self._switches = switches
         self._hosts = hosts
         self._counters = Counters(lab)
@@ -51,13 +49,11 @@ class RealNetwork:
         self._link_packets = dict.fromkeys(self._links, 0)
         self._mark = os.urandom(8)
         self._batches = 0
-        self._changed = False  # since packets were last sent
 
     # What a controller asks of it.
 
     def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
         """Have a switch carry out operations."""
-        self._changed = True
         return self._switches.apply(switch, ops)
 
     def read(self, switch: str) -> tuple[Flow, ...]:
@@ -76,9 +72,6 @@ class RealNetwork:
         Raises an error if a packet was lost on the way. Copies that run out of hops are not counted.
         """
         self._batches += 1
-        if self._changed:
-            wait_for_datapath(self._lab)
-            self._changed = False
         packets, got_by = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         shift = 128 - WIDTH[family]
         for begin in range(0, len(publishers), UNDER_WAY):
@@ -132,14 +125,15 @@ def real_network(topology: Topology, capacity: int | None = None) -> Iterator[Re
     """A lab for the time of a `with` block, connected; `capacity` bounds the entries of each table."""
     with running(topology) as lab:
         if capacity is not None:
-            _bound_tables(lab, capacity)
+            bound_tables(lab, capacity)
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
         with Hosts(lab) as hosts, OpenFlowSwitches(addresses, control=f"unix:{lab.control}") as switches:
             switches.wait_connected(CONNECT_SECONDS)
             yield RealNetwork(lab, switches, hosts)
 
 
-def _bound_tables(lab: Lab, capacity: int) -> None:
+def bound_tables(lab: Lab, capacity: int) -> None:
+    """Have the switches of a lab take so many entries and no more."""
     words = ["ovs-vsctl", f"--db=unix:{lab.database}", "--id=@table"]
     words += ["create", "flow_table", f"flow_limit={capacity}", "overflow_policy=refuse"]
     for switch in lab.topology.switches:

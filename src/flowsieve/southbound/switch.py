@@ -96,6 +96,10 @@ class Switch:
                     f"switch {self.name} has no port {port} for {flow.match.destination}; "
                     f"its ports are 1 to {self.ports}"
                 )
+        if what := flow.flaw:
+            raise SwitchError(
+                f"switch {self.name} cannot do what is asked for {flow.match.destination}: {what}"
+            )
         if len(set(ports)) < len(ports):
             raise SwitchError(
                 f"switch {self.name} is to send {flow.match.destination} twice out of one port: {ports}"

@@ -10,6 +10,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
+from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.wire import COOKIE, Frame, Frames
 
 
@@ -45,6 +46,14 @@ def port_status(port: int, up: bool, reason: int = ofp.OFPPR_MODIFY) -> bytes:
     state = 0 if up else ofp.OFPPS_LINK_DOWN
     desc = struct.pack("!IHxx6sxx16sII", port, 40, bytes(6), b"s1-eth%d" % port, 0, state)
     return message(ofp.OFPT_PORT_STATUS, 0, struct.pack("!B7x", reason) + desc)
+
+
+def ports(xid: int, *described: Port, more: bool = False) -> bytes:
+    body = struct.pack("!HH4x", ofp.OFPMP_PORT_DESC, ofp.OFPMPF_REPLY_MORE if more else 0)
+    for port in described:
+        name = port.name.encode()
+        body += struct.pack("!IHxx6sxx16sII", port.number, 40, port.mac, name, port.config, port.state)
+    return message(ofp.OFPT_MULTIPART_REPLY, xid, body)
 
 
 def packet_in(port: int, data: bytes) -> bytes:

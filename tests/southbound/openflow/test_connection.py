@@ -5,12 +5,15 @@ import random
 import peer
 import pytest
 from os_ken.ofproto import ofproto_v1_4 as ofp
+from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow.connection import Applied, Connection, Listed, Ready, Refused, State
-from flowsieve.southbound.openflow.wire import PacketIn, PortStatus, ProtocolError
+from flowsieve.southbound.openflow.connection import Connection, State
+from flowsieve.southbound.openflow.events import Applied, Listed, PortsListed, Ready, Refused
+from flowsieve.southbound.openflow.ports import FENCE, Port
+from flowsieve.southbound.openflow.wire import PROTOCOL, PacketIn, PortStatus, ProtocolError
 
 FLOWS = [Flow(Match(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)]
 OPS = [FlowOp(Kind.INSTALL, flow) for flow in FLOWS]
@@ -141,6 +144,53 @@ def test_ports_and_packets_are_told(ready):
     ]
 
 
+PORTS = [
+    Port(1, b"\2\0\0\0\0\1", "s1.1", 0, 0),
+    Port(2, b"\2\0\0\0\0\2", "s1.2", FENCE, ofp.OFPPS_LINK_DOWN),
+    Port(3, b"\2\0\0\0\0\3", "s1.3", ofp.OFPPC_NO_RECV, 0),
+]
+
+
+def test_ports_come_in_several_parts_without_the_switchs_own(ready):
+    request = ready.list_ports()
+    assert sent(ready) == [(ofp.OFPT_MULTIPART_REQUEST, request)]
+    assert heard(ready, peer.ports(request, *PORTS[:2], more=True)) == []
+    own = Port(ofp.OFPP_LOCAL, bytes(6), "s1", ofp.OFPPC_PORT_DOWN, 0)
+    assert heard(ready, peer.ports(request, own, PORTS[2])) == [PortsListed(request, tuple(PORTS))]
+    assert [(port.up, port.fenced) for port in PORTS] == [(True, False), (False, True), (True, False)]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_port_is_changed_once_the_barrier_is_answered(ready, closed):
+    request = ready.fence(PORTS[1], closed)
+    mod, barrier = peer.frames(b"".join(ready.outgoing()))
+    config = FENCE if closed else 0
+    plain = parser.OFPPortMod(PROTOCOL, 2, "02:00:00:00:00:02", config, FENCE, [])
+    plain.set_xid(request)
+    plain.serialize()
+    assert mod.data == bytes(plain.buf)
+    assert heard(ready, peer.barrier(barrier.xid)) == [Applied(request)]
+
+
+def test_a_port_change_can_be_refused(ready):
+    request = ready.fence(PORTS[0], True)
+    barrier = sent(ready)[-1][1]
+    failure = peer.error(request, ofp.OFPET_PORT_MOD_FAILED, ofp.OFPPMFC_BAD_HW_ADDR)
+    (refused,) = heard(ready, failure, peer.barrier(barrier))
+    assert (refused.request, refused.op_index) == (request, None)
+    assert "OFPPMFC_BAD_HW_ADDR" in refused.failure.reason
+
+
+def test_a_port_change_and_a_batch_may_be_under_way_together(adding):
+    connection, bundle, _, barrier = adding
+    request = connection.fence(PORTS[0], True)
+    port_barrier = sent(connection)[-1][1]
+    assert heard(connection, peer.barrier(barrier)) == []
+    ((_, commit),) = sent(connection)
+    assert heard(connection, peer.barrier(port_barrier)) == [Applied(request)]
+    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+
+
 def test_an_error_that_nobody_waits_for_is_passed_over(ready):
     ready.send_packet(9, b"x")
     ((kind, xid),) = sent(ready)
@@ -165,6 +215,7 @@ UNASKED = {
     "a barrier": peer.barrier(99),
     "a bundle": peer.bundle(99, 99, ofp.OFPBCT_COMMIT_REPLY),
     "entries": peer.stats(99, FLOWS),
+    "ports": peer.ports(99),
     "features": peer.features(99),
     "a hello": peer.hello(5),
     "another version": peer.message(ofp.OFPT_ECHO_REQUEST, 1, version=4),
@@ -226,7 +277,10 @@ def random_strings(seed: int, count: int) -> list[bytes]:
     strings = []
     for i in range(count):
         data = draw.randbytes(draw.randrange(200))
-        if i % 2:
+        if i % 8 == 7:  # a list of ports or of entries, perhaps even one that was asked for
+            kind = draw.choice((ofp.OFPMP_PORT_DESC, ofp.OFPMP_FLOW))
+            data = peer.message(ofp.OFPT_MULTIPART_REPLY, draw.randrange(12), kind.to_bytes(2) + data)
+        elif i % 2:
             data = peer.message(draw.randrange(36), draw.randrange(12), data)
         strings.append(data)
     return strings
@@ -239,6 +293,8 @@ def test_random_bytes_are_at_worst_an_error():
         heard(connection, peer.hello(5), peer.features(2))
         connection.apply(OPS)
         connection.list_entries()
+        connection.list_ports()
+        connection.fence(PORTS[0], True)
         try:
             heard(connection, data)
         except ProtocolError as error:

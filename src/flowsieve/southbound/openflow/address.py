@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowsieve.errors import BadInput
@@ -40,7 +40,9 @@ class Address:
             return await asyncio.open_unix_connection(self.path, limit=BUFFER)
         return await asyncio.open_connection(self.host, self.port, limit=BUFFER)
 
-    async def listen(self, serve: Callable[..., Awaitable[None]]) -> asyncio.Server:
+    async def listen(
+        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
+    ) -> asyncio.Server:
         """Have all that dial served."""
         if self.path is not None:
             return await asyncio.start_unix_server(serve, self.path, limit=BUFFER)

@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
+from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.address import Address
-from flowsieve.southbound.openflow.connection import Refused
-from flowsieve.southbound.openflow.entries import Entry, within
+from flowsieve.southbound.openflow.entries import within
+from flowsieve.southbound.openflow.events import Refused
 from flowsieve.southbound.openflow.link import Link, Lost, Notice, Timing
 from flowsieve.southbound.openflow.packed import match_bytes
+from flowsieve.southbound.openflow.ports import MAX_PORT, Port
+from flowsieve.southbound.openflow.wire import PacketIn
 
 MOST_WAITING = 1024  # requests to one switch
-
-
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """There is a connection to the switch; what it holds has to be read if there was one before."""
-
-    switch: str
-
-
-@dataclass(frozen=True, slots=True)
-class Disconnected:
-    """The connection is gone; what the switch holds is unknown."""
-
-    switch: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Noticed:
-    """The switch told of a port or handed over a packet."""
-
-    switch: str
-    what: Notice
-
-
-SwitchEvent = Connected | Disconnected | Noticed
+Answer = TypeVar("Answer")
 
 
 class Channel:
     """Requests to one switch, one after the other.
 
     Once a connection was lost, what the switch holds is unknown: no batch is taken before its entries were
-    listed anew. That list is not overtaken by a commit on the lost connection: a commit is sent only after the
+    read anew. What is read is not overtaken by a commit on the lost connection: a commit is sent only after the
     switch has read all before it, so it is the next thing that the switch reads, before it greets us again.
     """
 
@@ -94,10 +73,16 @@ class Channel:
         self._connected.set()
         self._report(Connected(self.switch))
         try:
-            reason = await link.run(lambda notice: self._report(Noticed(self.switch, notice)))
+            reason = await link.run(self._notice)
         finally:
             self._lose(link, "the connection was closed")
         self.why_not = reason
+
+    def _notice(self, notice: Notice) -> None:
+        if isinstance(notice, PacketIn):
+            self._report(Packet(self.switch, notice.port, notice.data))
+        elif 1 <= notice.port <= MAX_PORT:
+            self._report(PortChanged(self.switch, notice.port, notice.up))
 
     @property
     def connected(self) -> bool:
@@ -116,59 +101,80 @@ class Channel:
     async def apply(self, ops: Sequence[FlowOp]) -> None:
         """Have a batch carried out as a whole, or raise why nothing of it was, or why that is unknown."""
         deadline = self._deadline()
-        with self._queued():
-            async with self._turn:
-                link = None if self.unknown is not None else await self._live_link(deadline)
-                if link is None or self.unknown is not None:
-                    raise Unacknowledged(switch=self.switch, reason=self.unknown or "")
-                try:
-                    answer = await link.apply(ops) if ops else None
-                    if isinstance(answer, Refused):
-                        raise await self._refusal(link, ops, answer)
-                except Lost as error:
-                    self._lose(link, str(error))
-                    raise Unacknowledged(switch=self.switch, reason=str(error)) from error
-
-    async def list_entries(self) -> tuple[Entry, ...]:
-        """What the switch holds; with that it is known again."""
-        deadline = self._deadline()
-        with self._queued():
-            async with self._turn:
-                return await self._list(await self._live_link(deadline))
-
-    async def expel(self, groups: Iterable[Prefix]) -> int:
-        """Have the entries within our groups removed that are none of ours and cannot be told as flows."""
-        deadline = self._deadline()
-        with self._queued():
-            async with self._turn:
-                link = await self._live_link(deadline)
-                strangers = [e for e in within(await self._list(link), groups) if e.flow is None]
-                if not strangers:
-                    return 0
-                try:
-                    answer = await link.remove(strangers)
-                except Lost as error:
-                    self._lose(link, str(error))
-                    raise Unacknowledged(switch=self.switch, reason=str(error)) from error
+        async with self._in_turn():
+            link = None if self.unknown is not None else await self._live_link(deadline)
+            if link is None or self.unknown is not None:
+                raise Unacknowledged(switch=self.switch, reason=self.unknown or "")
+            try:
+                answer = await self._ask(link, link.apply(ops)) if ops else None
                 if isinstance(answer, Refused):
-                    raise SwitchError(
-                        f"switch {self.switch} does not remove entries: {answer.failure.reason}"
-                    )
-                return len(strangers)
+                    raise await self._refusal(link, ops, answer)
+            except Lost as error:
+                raise Unacknowledged(switch=self.switch, reason=str(error)) from error
+
+    async def read(self, groups: Iterable[Prefix]) -> tuple[tuple[Flow, ...], int]:
+        """What the switch holds of ours and within our groups; with that it is known again.
+
+        Those that no flow can say are removed; how many, comes second.
+        """
+        deadline = self._deadline()
+        async with self._in_turn():
+            link = await self._live_link(deadline)
+            try:
+                entries = within(await self._ask(link, link.list_entries()), groups)
+                strangers = [entry for entry in entries if entry.flow is None]
+                answer = await self._ask(link, link.remove(strangers)) if strangers else None
+            except Lost as error:
+                raise SwitchError(f"switch {self.switch} cannot be read: {error}") from error
+            if isinstance(answer, Refused):
+                raise SwitchError(f"switch {self.switch} does not remove entries: {answer.failure.reason}")
+            if self._link is link:
+                self.unknown = None
+            flows = [flow for entry in entries if (flow := entry.flow) is not None]
+            return tuple(sorted(flows, key=lambda flow: flow.key)), len(strangers)
+
+    async def list_ports(self) -> tuple[Port, ...]:
+        """The ports that the switch has."""
+        deadline = self._deadline()
+        async with self._in_turn():
+            link = await self._live_link(deadline)
+            try:
+                return await self._ask(link, link.list_ports())
+            except Lost as error:
+                raise SwitchError(f"the ports of switch {self.switch} cannot be read: {error}") from error
+
+    async def fence(self, number: int, closed: bool) -> None:
+        """Have a port fenced or opened."""
+        deadline, what = self._deadline(), "fenced" if closed else "opened"
+        async with self._in_turn():
+            link = await self._live_link(deadline)
+            try:
+                ports = {port.number: port for port in await self._ask(link, link.list_ports())}
+                if number not in ports:
+                    raise SwitchError(f"switch {self.switch} has no port {number} to be {what}")
+                answer = await self._ask(link, link.fence(ports[number], closed))
+            except Lost as error:
+                raise SwitchError(
+                    f"whether port {number} of switch {self.switch} was {what} is unknown: {error}"
+                ) from error
+            if isinstance(answer, Refused):
+                reason = answer.failure.reason
+                raise SwitchError(f"port {number} of switch {self.switch} is not {what}: {reason}")
 
     async def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""
         (await self._live_link(self._deadline())).send_packet(port, data)
 
-    async def _list(self, link: Link) -> tuple[Entry, ...]:
+    async def _ask(self, link: Link, question: Awaitable[Answer]) -> Answer:
+        """The answer; where none was waited for, the connection is of no more use."""
         try:
-            entries = await link.list_entries()
+            return await question
         except Lost as error:
             self._lose(link, str(error))
-            raise SwitchError(f"switch {self.switch} cannot be read: {error}") from error
-        if self._link is link:
-            self.unknown = None
-        return entries
+            raise
+        except asyncio.CancelledError:
+            self._lose(link, "a request was abandoned")
+            raise
 
     async def _live_link(self, deadline: float) -> Link:
         try:
@@ -189,7 +195,8 @@ class Channel:
                 f"at priority {flow.priority}: {answer.failure.reason}"
             )
         # The switch does not say how much room it has; it was full when it came to that operation.
-        held = {(entry.match, entry.priority) for entry in await link.list_entries()}
+        entries = await self._ask(link, link.list_entries())
+        held = {(entry.match, entry.priority) for entry in entries}
         for op in ops[: answer.op_index]:
             key = match_bytes(op.flow.match.destination), op.flow.priority
             if op.kind is Kind.INSTALL:
@@ -202,14 +209,15 @@ class Channel:
         """Until when a request that comes now waits for a connection."""
         return asyncio.get_running_loop().time() + self._timing.connect
 
-    @contextmanager
-    def _queued(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
         if self._waiting >= MOST_WAITING:
             raise SwitchError(
                 f"switch {self.switch} has {MOST_WAITING} requests waiting; let them settle first"
             )
         self._waiting += 1
         try:
-            yield
+            async with self._turn:
+                yield
         finally:
             self._waiting -= 1

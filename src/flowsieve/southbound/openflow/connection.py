@@ -13,14 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import Entry, delete_strict, entries_in
+from flowsieve.southbound.openflow.events import Applied, Event, Listed, PortsListed, Ready, Refused
 from flowsieve.southbound.openflow.packed import Packer
+from flowsieve.southbound.openflow.ports import Port, port_mod, ports_in, ports_request
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next
@@ -33,39 +34,6 @@ class State(Enum):
     HELLO = "waiting for the peer's hello"
     FEATURES = "waiting for the switch's features"
     READY = "ready"
-
-
-# What happened.
-
-
-class Ready(NamedTuple):
-    """The handshake is over; this is the switch's datapath id."""
-
-    datapath: int
-
-
-class Applied(NamedTuple):
-    """The switch has carried out a whole batch."""
-
-    request: int
-
-
-class Refused(NamedTuple):
-    """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None)."""
-
-    request: int
-    op_index: int | None
-    failure: wire.Failed
-
-
-class Listed(NamedTuple):
-    """The entries that the switch holds."""
-
-    request: int
-    entries: tuple[Entry, ...]
-
-
-Event = Ready | Applied | Refused | Listed | wire.PacketIn | wire.PortStatus
 
 
 class _Phase(Enum):
@@ -86,8 +54,17 @@ class _Batch:
     failure: tuple[int | None, wire.Failed] | None = None
 
 
+@dataclass(slots=True)
+class _PortChange:
+    """A port that is being fenced or opened; the barrier has the xid `awaited`."""
+
+    request: int
+    awaited: int
+    failure: wire.Failed | None = None
+
+
 class Connection:
-    """One connection, from its first byte on; one batch and one listing may be under way at a time."""
+    """One connection, from its first byte on; of each kind of request one may be under way at a time."""
 
     def __init__(self, decrement: bool = True) -> None:
         self.state = State.HELLO
@@ -96,7 +73,9 @@ class Connection:
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
         self._batch: _Batch | None = None
+        self._port_change: _PortChange | None = None
         self._listing: tuple[int, list[Entry]] | None = None
+        self._port_listing: tuple[int, list[Port]] | None = None
         self._out.append(wire.hello(self._next()))
 
     # What we ask.
@@ -126,6 +105,22 @@ class Connection:
         self._listing = xid, []
         self._out.append(wire.entries_request(xid))
         return xid
+
+    def list_ports(self) -> int:
+        """Ask for all ports."""
+        assert self.state is State.READY and self._port_listing is None
+        xid = self._next()
+        self._port_listing = xid, []
+        self._out.append(ports_request(xid))
+        return xid
+
+    def fence(self, port: Port, closed: bool) -> int:
+        """Have a port fenced or opened."""
+        assert self.state is State.READY and self._port_change is None
+        self._port_change = _PortChange(request=self._next(), awaited=self._next())
+        self._out.append(port_mod(self._port_change.request, port, closed))
+        self._out.append(wire.barrier(self._port_change.awaited))
+        return self._port_change.request
 
     def ping(self) -> None:
         """Ask for a sign of life."""
@@ -185,6 +180,11 @@ class Connection:
     def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[Event]:
         if self._listing is not None and xid == self._listing[0]:
             raise ProtocolError(f"the switch does not list its entries: {message.reason}")
+        if self._port_listing is not None and xid == self._port_listing[0]:
+            raise ProtocolError(f"the switch does not list its ports: {message.reason}")
+        if self._port_change is not None and xid == self._port_change.request:
+            self._port_change.failure = message
+            return ()
         batch = self._batch
         if batch is None:
             return ()  # of something that nobody waits for, a packet to be sent, say
@@ -196,7 +196,11 @@ class Connection:
         return ()
 
     def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[Event]:
-        batch = self._batch
+        change, batch = self._port_change, self._batch
+        if change is not None and xid == change.awaited:
+            self._port_change = None
+            done = Applied(change.request)
+            return (done if change.failure is None else Refused(change.request, None, change.failure),)
         if batch is None or batch.phase is not _Phase.ADDING or xid != batch.awaited:
             raise ProtocolError(f"the peer answered a barrier that nobody asked for (xid {xid})")
         if batch.failure is None:
@@ -228,6 +232,16 @@ class Connection:
             return ()
         self._listing = None
         return (Listed(request, tuple(entries)),)
+
+    def _on_ports(self, xid: int, message: wire.PortsPart) -> Iterable[Event]:
+        if self._port_listing is None or xid != self._port_listing[0]:
+            raise ProtocolError(f"the peer listed ports that nobody asked for (xid {xid})")
+        request, ports = self._port_listing
+        ports.extend(ports_in(message.body))
+        if message.more:
+            return ()
+        self._port_listing = None
+        return (PortsListed(request, tuple(ports)),)
 
     def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[Event]:
         return (message,)
@@ -274,6 +288,7 @@ REACTIONS: dict[tuple[State, type], Callable[..., Iterable[Event]]] = {
     (State.READY, wire.Barrier): Connection._on_barrier,
     (State.READY, wire.BundleReply): Connection._on_bundle_reply,
     (State.READY, wire.StatsPart): Connection._on_stats,
+    (State.READY, wire.PortsPart): Connection._on_ports,
     (State.READY, wire.PacketIn): Connection._on_notice,
     (State.READY, wire.PortStatus): Connection._on_notice,
     (State.READY, wire.Other): Connection._ignore,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.entry import Action, Flow, Match, Output
+from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.southbound.openflow.packed import DESTINATIONS, match_bytes
+from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST, match_bytes
 from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, ProtocolError
 
 _STATS = struct.Struct("!HBxIIHHHHHxxQQQ")
@@ -121,14 +121,41 @@ def _actions(instructions: bytes) -> tuple[Action, ...] | None:
     kind, length = struct.unpack_from("!HH", instructions)
     if kind != ofp.OFPIT_APPLY_ACTIONS or length != len(instructions):
         return None
-    outputs, at = [], 8
+    actions: list[Action] = []
+    at = 8
     while at + 8 <= length:
-        kind, size, port = struct.unpack_from("!HHI", instructions, at)
-        if kind == ofp.OFPAT_OUTPUT:
-            outputs.append(Output(port))
-        elif kind != ofp.OFPAT_DEC_NW_TTL or outputs:
+        (size,) = struct.unpack_from("!H", instructions, at + 2)
+        if size < 8 or at + size > length:
             return None
-        if size < 8:
+        whole = _deliver(instructions, at) if instructions.startswith(SET_ETH_DST, at) else None
+        if whole is not None:
+            delivery, at = whole
+            actions.append(delivery)
+            continue
+        kind, _, port = struct.unpack_from("!HHI", instructions, at)
+        if kind == ofp.OFPAT_OUTPUT and not (actions and isinstance(actions[-1], Deliver)):
+            actions.append(Output(port))
+        elif kind != ofp.OFPAT_DEC_NW_TTL or actions:
             return None
         at += size
-    return tuple(outputs)
+    return tuple(actions) if at == length else None
+
+
+def _deliver(instructions: bytes, at: int) -> tuple[Deliver, int] | None:
+    """The delivery that three actions from here on make, and where they end; None if they make none."""
+    mac_at, address_at = at + 8, at + 16
+    for family, head in SET_DESTINATION.items():
+        if instructions.startswith(head, address_at):
+            width = WIDTH[family]
+            output_at = address_at + int.from_bytes(head[2:4])
+            break
+    else:
+        return None
+    if len(instructions) < output_at + 16:
+        return None
+    kind, size, port = struct.unpack_from("!HHI", instructions, output_at)
+    if (kind, size) != (ofp.OFPAT_OUTPUT, 16):
+        return None
+    mac = int.from_bytes(instructions[mac_at : mac_at + 6])
+    number = int.from_bytes(instructions[address_at + 8 : address_at + 8 + width // 8])
+    return Deliver(port, mac, Prefix(family, number, width)), output_at + 16

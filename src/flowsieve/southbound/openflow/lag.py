@@ -1,84 +1,159 @@
 """Until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
 
-Open vSwitch goes over its datapath after a change, at most once in 5 ms, and otherwise twice a second. Its
-`revalidator/wait` answers when it has done so the next time. Asked after an acknowledgement, it may just have
-done so, and the answer takes half a second. So we ask before the change and, while changes are under way, again
-after each answer. The first answer after the acknowledgement may be that of a round which began before the change;
-then that of the next round comes within milliseconds, or else not for long. So we wait a moment for another one.
+Open vSwitch's main thread notes a change in one pass of its loop, and in the next one marks all that the datapath
+has cached as out of date. Other threads then go over the cache, at most once in 5 ms. `revalidator/wait` answers
+when a round of theirs has ended, but that round may have begun before the mark. So, after an acknowledgement:
+
+1. We ask anything and, when that is answered, connect anew: a new connection is served in a later pass, so all
+   that we ask on it comes after the mark.
+2. We ask for the end of a round; the next one begins after it, hence after the mark.
+3. We ask for the end of that round: with it the datapath has followed.
+
+Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
+addresses and take it out again, which nothing of ours looks at. Questions are shared by all who wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
+from flowsieve.errors import SwitchError
 from flowsieve.southbound.openflow.address import Address
 
-_WAIT = json.dumps({"id": 0, "method": "revalidator/wait", "params": []}).encode()
-LONGEST = 1.0  # seconds to wait for the first answer since a change began
-ANOTHER = 0.02  # seconds to wait for another one
-RETRY = 0.01  # seconds until Open vSwitch is asked again if it gave no answer
+LONGEST = 5.0  # seconds to wait for an answer
+WAKE_UP = 0.002  # seconds of silence before Open vSwitch is woken up
+NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
+Request = tuple[str, Sequence[str]]
+
+
+class Behind(SwitchError):
+    """The datapath is there and does not say that it has followed; packets may still meet older tables."""
+
+
+class Unreachable(Exception):
+    """There is nobody to ask whether the datapath has followed."""
 
 
 class Datapath:
-    """The datapath behind some switches; without a control socket it gets a fixed time to follow."""
+    """The datapath behind some switches; where nobody can be asked, it gets a fixed time to follow."""
 
     def __init__(self, control: Address | None, seconds: float) -> None:
         self._control = control
         self._seconds = seconds
-        self._watchers = 0
-        self._asking: asyncio.Task[None] | None = None
-        self._answers = 0
-        self._answered = asyncio.Event()
+        self._bridge = ""
+        self._passes = Turns(self._ask_for_a_pass)
+        self._rounds = Turns(self._ask_for_a_round)
 
-    @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
-        """Around a change: left when the datapath has followed it."""
-        self._watchers += 1
-        before = self._answers
-        if self._control is not None and self._asking is None:
-            self._asking = asyncio.create_task(self._ask_on(self._control))
+    async def follow(self) -> None:
+        """Return when packets meet the tables as they were acknowledged up to now."""
         try:
-            yield
-            if self._control is None:
-                await asyncio.sleep(self._seconds)
-            else:
-                await self._next_answer(LONGEST if self._answers == before else ANOTHER)
-                await self._next_answer(ANOTHER)
-        finally:
-            self._watchers -= 1
+            await self._passes.wait(1)
+            await self._rounds.wait(2)
+        except Unreachable:
+            await asyncio.sleep(self._seconds)
 
-    async def _next_answer(self, seconds: float) -> None:
+    def close(self) -> None:
+        """Ask nothing any more."""
+        self._passes.close()
+        self._rounds.close()
+
+    async def _ask_for_a_pass(self) -> None:
+        self._bridge = (await self._ask(("ofproto/list", ()))).partition("\n")[0]
+
+    async def _ask_for_a_round(self) -> None:
+        await self._ask(
+            ("fdb/add", (self._bridge, self._bridge, "0", NOBODY)),
+            ("fdb/del", (self._bridge, "0", NOBODY)),
+            ("revalidator/wait", ()),
+        )
+
+    async def _ask(self, *requests: Request) -> str:
+        """Ask all at once, on a new connection; the last answer counts."""
+        if self._control is None:
+            raise Unreachable
         try:
-            async with asyncio.timeout(seconds):
-                await self._answered.wait()
+            async with asyncio.timeout(LONGEST):
+                return await _answer(self._control, requests)
         except TimeoutError:
-            pass
-
-    async def _ask_on(self, control: Address) -> None:
-        try:
-            while self._watchers:
-                if not await _has_followed(control):
-                    await asyncio.sleep(max(self._seconds, RETRY))  # the fixed time, then
-                self._answers += 1
-                self._answered.set()
-                self._answered = asyncio.Event()
-        finally:
-            self._asking = None
+            raise Behind(f"no word from the datapath at {self._control} within {LONGEST:g} s") from None
+        except (OSError, EOFError, ValueError, KeyError, TypeError):
+            raise Unreachable from None
 
 
-async def _has_followed(control: Address) -> bool:
-    """Wait for Open vSwitch to say that it has gone over its datapath; False if it cannot be asked."""
-    try:
-        async with asyncio.timeout(LONGEST):
-            reader, writer = await control.dial()
+class Turns:
+    """The same question, again and again while somebody waits; an answer is for all who came before it was asked."""
+
+    def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
+        self._ask = ask
+        self._current: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def wait(self, turns: int) -> None:
+        """Wait for the answers to so many questions, each asked after the one before was answered."""
+        for _ in range(turns):
+            if self._next is None:
+                self._next = asyncio.create_task(self._begin(self._current))
+            turn = self._next
             try:
-                writer.write(_WAIT)
-                answer = await reader.readuntil(b"}")
-            finally:
-                writer.transport.abort()
-        return json.loads(answer)["error"] is None
-    except (OSError, EOFError, ValueError, KeyError, TypeError, asyncio.LimitOverrunError):
-        return False
+                await asyncio.shield(turn)
+            except asyncio.CancelledError:
+                if turn.cancelled():
+                    raise Behind("the connections were closed before the datapath has followed") from None
+                raise
+
+    def close(self) -> None:
+        for turn in (self._current, self._next):
+            if turn is not None:
+                turn.cancel()
+
+    async def _begin(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        self._current, self._next = self._next, None
+        await self._ask()
+
+
+async def _answer(control: Address, requests: Sequence[Request]) -> str:
+    """The last of the answers, to requests that are sent at once on a new connection.
+
+    Open vSwitch may note the end of a round and fall asleep before it says so; being dialled wakes it up.
+    """
+    reader, writer = await control.dial()
+    try:
+        messages = [
+            json.dumps({"id": number, "method": method, "params": params})
+            for number, (method, params) in enumerate(requests)
+        ]
+        writer.write("".join(messages).encode())
+        text = ""
+        while (answer := _last(text, len(requests))) is None:
+            try:
+                async with asyncio.timeout(WAKE_UP):
+                    part = await reader.read(1 << 16)
+            except TimeoutError:
+                _, bell = await control.dial()
+                bell.transport.abort()
+                continue
+            if not part:
+                raise EOFError
+            text += part.decode()
+    finally:
+        writer.transport.abort()
+    if answer["error"] is not None:
+        raise ValueError(answer["error"])
+    return str(answer["result"])
+
+
+def _last(text: str, count: int) -> Any:
+    """The last of so many JSON values that stand one after the other, or None if they are not all there yet."""
+    decoder, value = json.JSONDecoder(), None
+    for _ in range(count):
+        try:
+            value, end = decoder.raw_decode(text)
+        except ValueError:
+            return None
+        text = text[end:].lstrip()
+    return value

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.southbound.openflow.address import Streams
-from flowsieve.southbound.openflow.connection import Applied, Connection, Event, Listed, Ready, Refused
+from flowsieve.southbound.openflow.connection import Connection
 from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.events import Applied, Event, Listed, PortsListed, Ready, Refused
+from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.wire import PacketIn, PortStatus
 
 READ_SIZE = 1 << 16
@@ -28,7 +30,7 @@ class Timing:
     silence: float = 4.0  # of silence, before we take the peer for dead
     first_retry: float = 0.05  # before we dial again; doubled from one failure to the next
     last_retry: float = 2.0
-    lag: float = 0.0  # after an acknowledgement, for the datapath to follow the tables
+    lag: float = 0.02  # after an acknowledgement, for a datapath that cannot be asked to follow the tables
 
 
 class Lost(SwitchError):
@@ -78,19 +80,24 @@ class Link:
         self._notify = notify
         for notice in self._early:
             notify(notice)
+        work = (self._read(), self._write(), self._watch(), self._end_when_given_up())
+        tasks = [asyncio.create_task(each) for each in work]
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for work in (self._read(), self._write(), self._watch(), self._end_when_given_up()):
-                    tasks.create_task(work)
-        except* (OSError, SwitchError) as group:
-            first = group.exceptions[0]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            first = done.pop().exception()
+            assert first is not None, "none of them ends by itself"
+            if not isinstance(first, OSError | SwitchError):
+                raise first
             self._reason = self._reason or str(first) or type(first).__name__
         finally:
             self._reason = self._reason or "the connection was closed"
             self.abort()
+            for task in tasks:
+                task.cancel()
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(Lost(self._reason))
+        await asyncio.gather(*tasks, return_exceptions=True)
         return self._reason
 
     async def apply(self, ops: Sequence[FlowOp]) -> Applied | Refused:
@@ -110,6 +117,18 @@ class Link:
         event = await self._answer(self._connection.list_entries())
         assert isinstance(event, Listed)
         return event.entries
+
+    async def list_ports(self) -> tuple[Port, ...]:
+        """The ports that the switch has; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_ports())
+        assert isinstance(event, PortsListed)
+        return event.ports
+
+    async def fence(self, port: Port, closed: bool) -> Applied | Refused:
+        """Have a port fenced or opened; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.fence(port, closed))
+        assert isinstance(event, Applied | Refused)
+        return event
 
     def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Deliver, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, COOKIE, ETH_TYPES, TABLE, VERSION
 
@@ -24,6 +25,18 @@ _FLAGS = struct.pack("!xxH", BUNDLE_FLAGS)
 
 DESTINATIONS = {4: ofp.OFPXMT_OFB_IPV4_DST, 6: ofp.OFPXMT_OFB_IPV6_DST}
 _ETH_TYPE = ofp.OFPXMC_OPENFLOW_BASIC << 16 | ofp.OFPXMT_OFB_ETH_TYPE << 9 | 2
+SET_ETH_DST = struct.pack(
+    "!HHI", ofp.OFPAT_SET_FIELD, 16, ofp.OFPXMC_OPENFLOW_BASIC << 16 | ofp.OFPXMT_OFB_ETH_DST << 9 | 6
+)
+SET_DESTINATION = {
+    family: struct.pack(
+        "!HHI",
+        ofp.OFPAT_SET_FIELD,
+        -(-(8 + WIDTH[family] // 8) // 8) * 8,
+        ofp.OFPXMC_OPENFLOW_BASIC << 16 | field << 9 | WIDTH[family] // 8,
+    )
+    for family, field in DESTINATIONS.items()
+}
 _MOST_REMEMBERED = 1 << 16
 
 
@@ -68,7 +81,8 @@ class Packer:
 
     def __init__(self, decrement: bool = True) -> None:
         self.decrement = decrement
-        self._instructions: dict[tuple[int, ...], bytes] = {}
+        # By the actions, plain outputs as their ports alone: numbers are found faster than values.
+        self._instructions: dict[tuple[int | Deliver, ...], bytes] = {}
 
     def pack(self, first_xid: int, ops: Sequence[FlowOp], bundle: int | None = None) -> bytes:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
@@ -84,8 +98,10 @@ class Packer:
                 command, instructions = remove, b""
             else:
                 command = install if kind is Kind.INSTALL else modify
-                ports = tuple([action.port for action in flow.actions])
-                instructions = known(ports) or self._pack_instructions(ports)
+                actions = tuple(
+                    [action.port if isinstance(action, Output) else action for action in flow.actions]
+                )
+                instructions = known(actions) or self._pack_instructions(actions)
             size = 48 + shape.size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
@@ -100,14 +116,31 @@ class Packer:
             put(instructions)
         return b"".join(parts)
 
-    def _pack_instructions(self, ports: tuple[int, ...]) -> bytes:
-        if not ports:
+    def _pack_instructions(self, actions: tuple[int | Deliver, ...]) -> bytes:
+        if not actions:
             return b""  # an entry without instructions drops
         if len(self._instructions) >= _MOST_REMEMBERED:
             self._instructions.clear()
-        actions = struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""
-        for port in ports:
-            actions += struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX)
-        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(actions)) + actions
-        self._instructions[ports] = packed
+        parts = [struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""]
+        for action in actions:
+            port = action
+            if isinstance(action, Deliver):
+                parts.append(_readdress(action))
+                port = action.port
+            parts.append(struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX))
+        body = b"".join(parts)
+        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body
+        self._instructions[actions] = packed
         return packed
+
+
+def _readdress(action: Deliver) -> bytes:
+    """The two actions that give a packet a new destination."""
+    address = action.address
+    return b"".join(
+        [
+            SET_ETH_DST + action.mac.to_bytes(6) + bytes(2),
+            SET_DESTINATION[address.family] + address.first.to_bytes(address.width // 8),
+            bytes(-(8 + address.width // 8) % 8),
+        ]
+    )

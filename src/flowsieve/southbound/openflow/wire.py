@@ -16,6 +16,7 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Deliver
 from flowsieve.header.address import address_text
 
 VERSION = ofp.OFP_VERSION
@@ -120,6 +121,13 @@ class StatsPart(NamedTuple):
     more: bool
 
 
+class PortsPart(NamedTuple):
+    """A part of the answer to a request for ports."""
+
+    body: bytes
+    more: bool
+
+
 class Barrier(NamedTuple):
     pass
 
@@ -144,6 +152,7 @@ Message = (
     | PacketIn
     | PortStatus
     | StatsPart
+    | PortsPart
     | Barrier
     | BundleReply
     | Other
@@ -156,15 +165,7 @@ def decode(frame: Frame) -> Message:
         raise ProtocolError(f"a message has version {frame.version}; agreed was {VERSION} (OpenFlow 1.4)")
     try:
         return _DECODERS.get(frame.type, _other)(frame)
-    except (
-        ValueError,
-        IndexError,
-        KeyError,
-        TypeError,
-        AssertionError,
-        AttributeError,
-        struct.error,
-    ) as error:
+    except Exception as error:  # whatever os-ken makes of it: the peer sent it
         raise ProtocolError(
             f"a message of type {frame.type} and {len(frame.data)} bytes is malformed: {error}"
         ) from error
@@ -221,11 +222,10 @@ def _port_status(frame: Frame) -> PortStatus:
     return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
-def _stats_part(frame: Frame) -> StatsPart | Other:
+def _list_part(frame: Frame) -> StatsPart | PortsPart | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
-    if kind != ofp.OFPMP_FLOW:
-        return Other(frame.type)
-    return StatsPart(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE))
+    part = _LISTS.get(kind)
+    return part(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE)) if part else Other(frame.type)
 
 
 def _bundle_reply(frame: Frame) -> BundleReply:
@@ -239,6 +239,10 @@ def _other(frame: Frame) -> Other:
     return Other(frame.type)
 
 
+_LISTS: dict[int, type[StatsPart] | type[PortsPart]] = {
+    ofp.OFPMP_FLOW: StatsPart,
+    ofp.OFPMP_PORT_DESC: PortsPart,
+}
 _DECODERS: dict[int, Callable[[Frame], Message]] = {
     ofp.OFPT_HELLO: _hello,
     ofp.OFPT_ERROR: _failed,
@@ -247,7 +251,7 @@ _DECODERS: dict[int, Callable[[Frame], Message]] = {
     ofp.OFPT_FEATURES_REPLY: lambda frame: Features(_read(parser.OFPSwitchFeatures, frame).datapath_id),
     ofp.OFPT_PACKET_IN: _packet_in,
     ofp.OFPT_PORT_STATUS: _port_status,
-    ofp.OFPT_MULTIPART_REPLY: _stats_part,
+    ofp.OFPT_MULTIPART_REPLY: _list_part,
     ofp.OFPT_BARRIER_REPLY: lambda frame: Barrier(),
     ofp.OFPT_BUNDLE_CONTROL: _bundle_reply,
 }
@@ -330,7 +334,13 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
     instructions = []
     if op.kind is not Kind.REMOVE and op.flow.actions:
         actions = [parser.OFPActionDecNwTtl()] if decrement else []
-        actions += [parser.OFPActionOutput(action.port) for action in op.flow.actions]
+        for action in op.flow.actions:
+            if isinstance(action, Deliver):
+                where = FIELDS[action.address.family]
+                address = address_text(action.address.family, action.address.first)
+                actions += [parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":"))]
+                actions += [parser.OFPActionSetField(**{where: address})]
+            actions += [parser.OFPActionOutput(action.port)]
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
     return parser.OFPFlowMod(
         PROTOCOL,

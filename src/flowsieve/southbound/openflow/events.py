@@ -1,0 +1,46 @@
+"""What happens on a connection, as small values; `request` is the number that the request got when it was made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.ports import Port
+from flowsieve.southbound.openflow.wire import Failed, PacketIn, PortStatus
+
+
+class Ready(NamedTuple):
+    """The handshake is over; this is the switch's datapath id."""
+
+    datapath: int
+
+
+class Applied(NamedTuple):
+    """The switch has carried out a whole batch, or changed a port."""
+
+    request: int
+
+
+class Refused(NamedTuple):
+    """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None)."""
+
+    request: int
+    op_index: int | None
+    failure: Failed
+
+
+class Listed(NamedTuple):
+    """The entries that the switch holds."""
+
+    request: int
+    entries: tuple[Entry, ...]
+
+
+class PortsListed(NamedTuple):
+    """The ports that the switch has."""
+
+    request: int
+    ports: tuple[Port, ...]
+
+
+Event = Ready | Applied | Refused | Listed | PortsListed | PacketIn | PortStatus

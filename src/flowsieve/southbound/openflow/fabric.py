@@ -1,0 +1,210 @@
+"""Real switches as live switches, over OpenFlow, on one asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from flowsieve.control.switches import Connected, Disconnected, LiveSwitches, SwitchEvent
+from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import Flow
+from flowsieve.header.address import Prefix
+from flowsieve.header.tag import POOLS
+from flowsieve.southbound.openflow.address import Address
+from flowsieve.southbound.openflow.channel import Channel
+from flowsieve.southbound.openflow.lag import Behind, Datapath
+from flowsieve.southbound.openflow.link import Link, Timing
+from flowsieve.southbound.openflow.ports import MAX_PORT
+
+GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
+MAX_PRIORITY = 0xFFFF
+MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
+MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
+
+
+class OpenFlowFabric(LiveSwitches):
+    """Switches that are dialled at their addresses, or that dial us and tell their datapath ids.
+
+    `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
+    when packets meet the new tables. `report` hears of connections, ports and packets, on the loop; it must not
+    wait. Connections are kept for the time of an `async with` block; the switches keep their entries.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[str, str],
+        *,
+        listen: str | None = None,
+        datapaths: Mapping[str, int] | None = None,
+        groups: Iterable[Prefix] = GROUPS,
+        timing: Timing | None = None,
+        decrement: bool = True,
+        control: str | None = None,
+        report: Callable[[SwitchEvent], None] = lambda event: None,
+    ) -> None:
+        self.groups = tuple(groups)
+        self.timing = timing or Timing()
+        self._addresses = {switch: Address.parse(text) for switch, text in addresses.items()}
+        self._listen = Address.parse(listen) if listen is not None else None
+        self._datapaths = {number: switch for switch, number in (datapaths or {}).items()}
+        self._decrement = decrement
+        self._datapath = Datapath(Address.parse(control) if control is not None else None, self.timing.lag)
+        self._report = report
+        self._channels = {
+            switch: Channel(switch, self.timing, decrement, self._heard)
+            for switch in [*self._addresses, *self._datapaths.values()]
+        }
+        self._changed = asyncio.Event()  # set, and replaced, when connections come and go
+        self._server: asyncio.Server | None = None
+        self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._greeted = 0
+
+    # Beginning and end.
+
+    async def __aenter__(self) -> OpenFlowFabric:
+        if self._listen is not None:
+            self._server = await self._listen.listen(self._dialled)
+        await self._group.__aenter__()
+        for switch, address in self._addresses.items():
+            self._own(self._channels[switch].keep_dialling(address))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        self._datapath.close()
+        await self._group.__aexit__(None, None, None)
+
+    async def wait_connected(self, seconds: float = 3.0) -> None:
+        """Wait until all switches are connected; raises an error that names those that are not."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.missing:
+                    await self._changed.wait()
+        except TimeoutError:
+            reasons = [f"switch {name} is not connected: {reason}" for name, reason in self.missing.items()]
+            raise SwitchError("; ".join(reasons)) from None
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The switches to which there is no connection, and why."""
+        return {switch: c.why_not for switch, c in self._channels.items() if not c.connected}
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The switches of which it is unknown what they hold, and why."""
+        return {switch: c.unknown for switch, c in self._channels.items() if c.unknown is not None}
+
+    # What a controller asks of it.
+
+    async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
+        """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
+        self.check(switch, ops)
+        channel = self._channel(switch)
+        await channel.apply(ops)
+        if ops:
+            try:
+                await self._datapath.follow()
+            except Behind as error:
+                channel.unknown = channel.unknown or str(error)
+                raise Unacknowledged(switch=switch, reason=str(error)) from error
+
+    async def read(self, switch: str) -> tuple[Flow, ...]:
+        """The entries that a switch holds of ours and within our groups, in the order of their matches.
+
+        Those among them that no flow can say are removed on the way.
+        """
+        flows, removed = await self._channel(switch).read(self.groups)
+        if removed:
+            await self._datapath.follow()
+        return flows
+
+    async def ports(self, switch: str) -> Mapping[int, bool]:
+        """The ports of a switch, and whether each is up."""
+        return {port.number: port.up for port in await self._channel(switch).list_ports()}
+
+    async def fence(self, switch: str, port: int, closed: bool) -> None:
+        """Have a port neither receive nor forward anything, or open it again; returns once that is so."""
+        await self._channel(switch).fence(port, closed)
+        await self._datapath.follow()
+
+    async def fences(self, switch: str) -> frozenset[int]:
+        """The ports of a switch that are fenced."""
+        return frozenset(port.number for port in await self._channel(switch).list_ports() if port.fenced)
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port; nobody says whether it did."""
+        await self._channel(switch).send_packet(port, data)
+
+    def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
+        """Refuse a switch that is not there, and what no message can say."""
+        self._channel(switch)
+        for op in ops:
+            flow = op.flow
+            if not 0 <= flow.priority <= MAX_PRIORITY:
+                raise SwitchError(
+                    f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
+                )
+            if len(flow.actions) > MOST_ACTIONS:
+                raise SwitchError(
+                    f"{flow.match.destination} goes to {len(flow.actions)} ports of switch {switch}; "
+                    f"a message has room for {MOST_ACTIONS}"
+                )
+            if what := flow.flaw:
+                raise SwitchError(
+                    f"switch {switch} cannot do what is asked for {flow.match.destination}: {what}"
+                )
+            for action in flow.actions:
+                if not 1 <= action.port <= MAX_PORT:
+                    raise SwitchError(
+                        f"switch {switch} has no port {action.port} for {flow.match.destination}"
+                    )
+
+    # Connections.
+
+    def _dialled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._greeted >= MOST_GREETED:
+            writer.transport.abort()
+        else:
+            self._greeted += 1
+            self._own(self._accept(reader, writer))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A switch has dialled us; which one it is, its datapath id says."""
+        link = Link((reader, writer), self.timing, self._decrement)
+        try:
+            datapath = await link.greet()
+        except (OSError, SwitchError):
+            return  # no switch, or none that we can use
+        finally:
+            self._greeted -= 1
+        if datapath in self._datapaths:
+            await self._channels[self._datapaths[datapath]].serve(link)
+        else:
+            link.abort()
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _heard(self, event: SwitchEvent) -> None:
+        if isinstance(event, Connected | Disconnected):
+            self._changed.set()
+            self._changed = asyncio.Event()
+        self._report(event)
+
+    def _channel(self, switch: str) -> Channel:
+        if switch not in self._channels:
+            few = ", ".join(map(repr, [*self._channels][:5]))
+            hint = nearest(switch, self._channels) or f"; there are {few}"
+            raise BadTopology(f"there is no switch {switch!r}{hint}")
+        return self._channels[switch]

@@ -1,0 +1,440 @@
+"""Live switches over OpenFlow, as an event loop sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import peer
+import pytest
+from vswitch import OpenVSwitch, wait_for
+
+from flowsieve.control.switches import Connected, Disconnected, PortChanged, SwitchEvent
+from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import Prefix
+from flowsieve.southbound.openflow import lag
+from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
+from flowsieve.southbound.openflow.link import Timing
+from flowsieve.southbound.openflow.wire import Frame, Frames
+
+QUICK = Timing(answer=0.5, connect=1.0, echo=0.1, silence=0.5, first_retry=0.01, last_retry=0.05)
+GROUP = Prefix.parse("ff0e::/16")
+numbers = iter(range(1, 1000))
+
+
+def install(*ports: int, group: Prefix = GROUP) -> FlowOp:
+    return FlowOp(Kind.INSTALL, Flow(Match(group), 1000, tuple(map(Output, ports))))
+
+
+def packet() -> bytes:
+    """A UDP packet to a group address; nobody looks at its checksum."""
+    head = struct.pack("!IHBB", 6 << 28, 12, 17, 64)
+    ends = Prefix.parse("fd00::1/128").first.to_bytes(16) + Prefix.parse("ff0e:c800::/128").first.to_bytes(16)
+    return bytes.fromhex("333300000001 020000000001 86dd") + head + ends + struct.pack("!HHHH4x", 9, 9, 12, 0)
+
+
+class Bridge:
+    """A new bridge with four ports, and a fabric of it alone."""
+
+    def __init__(self, open_vswitch: OpenVSwitch, limit: int | None = None) -> None:
+        self.vswitch = open_vswitch
+        self.name = f"f{next(numbers)}"
+        self.address = open_vswitch.add_bridge(self.name, 4, limit)
+        self.heard: list[SwitchEvent] = []
+
+    def use(self, work: Callable[[OpenFlowFabric], Awaitable[None]], timing: Timing = QUICK) -> None:
+        """Do something with a connected fabric."""
+
+        async def main() -> None:
+            control = self.vswitch.control
+            async with OpenFlowFabric(
+                {self.name: self.address}, timing=timing, control=control, report=self.heard.append
+            ) as fabric:
+                await fabric.wait_connected()
+                async with asyncio.timeout(20):
+                    await work(fabric)
+
+        asyncio.run(main())
+
+    def pass_packet(self, port: int) -> None:
+        self.vswitch.appctl("netdev-dummy/receive", f"{self.name}-{port}", packet().hex())
+
+    def sent(self) -> list[int]:
+        """How many packets left by each port."""
+        return [len(self.vswitch.sent(self.name, port)) for port in (1, 2, 3, 4)]
+
+    def set_port(self, port: int, state: str) -> None:
+        self.vswitch.appctl("netdev-dummy/set-admin-state", f"{self.name}-{port}", state)
+
+
+@pytest.fixture
+def bridge(open_vswitch: OpenVSwitch) -> Bridge:
+    return Bridge(open_vswitch)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+@pytest.mark.real
+def test_a_batch_counts_once_it_is_awaited(bridge):
+    async def work(fabric):
+        await fabric.apply(bridge.name, [install(1, 2)])
+        assert await fabric.read(bridge.name) == (install(1, 2).flow,)
+        with pytest.raises(BadTopology, match="there is no switch 'f0'"):
+            await fabric.apply("f0", [])
+
+    bridge.use(work)
+    assert bridge.heard[0] == Connected(bridge.name)
+    assert isinstance(bridge.heard[-1], Disconnected)
+
+
+@pytest.mark.real
+def test_a_batch_that_does_not_fit_changes_nothing(open_vswitch):
+    bridge = Bridge(open_vswitch, limit=1)
+
+    async def work(fabric):
+        await fabric.apply(bridge.name, [install(1)])
+        with pytest.raises(TableFull):
+            await fabric.apply(bridge.name, [install(2), install(1, group=Prefix.parse("ff15::/16"))])
+        assert await fabric.read(bridge.name) == (install(1).flow,)
+        await fabric.apply(bridge.name, [install(3)])
+
+    bridge.use(work)
+
+
+@pytest.mark.real
+def test_ports_are_told_with_their_state_and_their_changes(bridge):
+    async def work(fabric):
+        assert await fabric.ports(bridge.name) == {1: True, 2: True, 3: True, 4: True}
+        bridge.set_port(3, "down")
+        await until(lambda: PortChanged(bridge.name, 3, False) in bridge.heard)
+        assert await fabric.ports(bridge.name) == {1: True, 2: True, 3: False, 4: True}
+        bridge.set_port(3, "up")
+        await until(lambda: PortChanged(bridge.name, 3, True) in bridge.heard)
+        assert await fabric.ports(bridge.name) == {1: True, 2: True, 3: True, 4: True}
+
+    bridge.use(work)
+
+
+@pytest.mark.real
+def test_a_fenced_port_takes_nothing_in_and_lets_nothing_out(bridge):
+    async def work(fabric):
+        await fabric.apply(bridge.name, [install(1, 2, 3)])
+        bridge.pass_packet(1)
+        wait_for(lambda: bridge.sent() == [0, 1, 1, 0], "both copies")
+        await fabric.fence(bridge.name, 2, True)
+        assert await fabric.fences(bridge.name) == {2}
+        assert (await fabric.ports(bridge.name))[2]
+        bridge.pass_packet(2)
+        bridge.pass_packet(1)
+        wait_for(lambda: bridge.sent()[2] == 2, "the copy for the open port")
+        assert bridge.sent() == [0, 1, 2, 0]
+        await fabric.fence(bridge.name, 2, False)
+        assert await fabric.fences(bridge.name) == frozenset()
+        bridge.pass_packet(2)
+        wait_for(lambda: bridge.sent() == [1, 1, 3, 0], "what the opened port takes in")
+
+    bridge.use(work)
+
+
+@pytest.mark.real
+def test_a_fence_holds_for_a_port_that_is_down_and_outlives_a_connection(bridge):
+    async def close(fabric):
+        await fabric.apply(bridge.name, [install(1, 2, 3)])
+        bridge.set_port(2, "down")
+        await fabric.fence(bridge.name, 2, True)
+        assert await fabric.fences(bridge.name) == {2}
+
+    async def look(fabric):
+        assert not (await fabric.ports(bridge.name))[2]
+        bridge.set_port(2, "up")
+        await until(lambda: PortChanged(bridge.name, 2, True) in bridge.heard)
+        assert await fabric.fences(bridge.name) == {2}
+        bridge.pass_packet(1)
+        wait_for(lambda: bridge.sent()[2] == 1, "the copy for the open port")
+        assert bridge.sent() == [0, 0, 1, 0]
+
+    bridge.use(close)
+    bridge.use(look)
+
+
+@pytest.mark.real
+def test_a_port_that_is_not_there_cannot_be_fenced(bridge):
+    async def work(fabric):
+        with pytest.raises(SwitchError, match="has no port 9 to be fenced"):
+            await fabric.fence(bridge.name, 9, True)
+
+    bridge.use(work)
+
+
+@pytest.mark.real
+def test_an_abandoned_request_leaves_the_switch_unknown_until_it_was_read(bridge):
+    async def work(fabric):
+        ops = [install(1, group=Prefix(6, 0xFF0E << 32 | i, 48)) for i in range(5000)]
+        request = asyncio.create_task(fabric.apply(bridge.name, ops))
+        await asyncio.sleep(0.001)
+        request.cancel()
+        with suppress(asyncio.CancelledError):
+            await request
+        await fabric.wait_connected()
+        with pytest.raises(Unacknowledged, match="a request was abandoned"):
+            await fabric.apply(bridge.name, [install(1)])
+        assert len(await fabric.read(bridge.name)) in (0, 5000)
+        await fabric.apply(bridge.name, [install(1)])
+
+    bridge.use(work, Timing())
+
+
+@pytest.mark.real
+def test_an_error_inside_leaves_the_fabric_as_it_is(bridge):
+    async def work(fabric):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        bridge.use(work)
+
+
+# Connections that are cut.
+
+
+class Cable:
+    """A way to a switch that is cut, once, when a message of the controller's comes by that `at` picks."""
+
+    def __init__(self, path: Path, beyond: str, at: Callable[[Frame], bool], passes: bool) -> None:
+        self.address = f"unix:{path}"
+        self._path, self._beyond, self._at, self._passes = path, beyond.removeprefix("unix:"), at, passes
+        self.cuts = 0
+
+    async def __aenter__(self) -> Cable:
+        self._server = await asyncio.start_unix_server(self._carry, self._path)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_unix_connection(self._beyond)
+        back = asyncio.create_task(self._pass_on(far_reader, writer))
+        try:
+            stream = Frames()
+            while data := await reader.read(1 << 16):
+                for frame in stream.feed(data):
+                    cut = self.cuts == 0 and self._at(frame)
+                    if cut:
+                        back.cancel()  # no answer gets through
+                        self.cuts += 1
+                    if self._passes or not cut:
+                        far_writer.write(frame.data)
+                        await far_writer.drain()
+                    if cut:
+                        return
+        finally:
+            back.cancel()
+            far_writer.close()
+            writer.transport.abort()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+            writer.transport.abort()
+
+
+def is_commit(frame: Frame) -> bool:
+    return frame.type == 33 and frame.data[12:14] == b"\0\4"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("at", "passes", "committed"),
+    [
+        (lambda frame: frame.type == 34, True, False),
+        (lambda frame: frame.type == 20, True, False),
+        (is_commit, False, False),
+        (is_commit, True, True),
+    ],
+    ids=["in the middle", "before the barrier is answered", "before the commit", "after the commit"],
+)
+def test_after_a_cut_in_a_bundle_reading_tells_the_truth(bridge, tmp_path, at, passes, committed):
+    async def main() -> None:
+        async with (
+            Cable(tmp_path / "cable", bridge.address, at, passes) as cable,
+            OpenFlowFabric({bridge.name: cable.address}, timing=QUICK) as fabric,
+            asyncio.timeout(20),
+        ):
+            await fabric.wait_connected()
+            ops = [install(1, group=Prefix(6, 0xFF0E << 32 | i, 48)) for i in range(600)]
+            with pytest.raises(Unacknowledged):
+                await fabric.apply(bridge.name, ops)
+            assert cable.cuts == 1
+            with pytest.raises(Unacknowledged):
+                await fabric.apply(bridge.name, ops[:1])
+            held = await fabric.read(bridge.name)
+            assert held == (tuple(op.flow for op in ops) if committed else ())
+            dumped = bridge.vswitch.ofctl("dump-flows", bridge.name, "--no-stats")
+            assert dumped.count("actions=") == len(held)
+            await fabric.apply(bridge.name, [install(2)])
+
+    asyncio.run(main())
+
+
+# Peers that are no switches.
+
+
+async def greeted(reader: asyncio.StreamReader) -> None:
+    """Read up to the last message of a handshake."""
+    stream = Frames()
+    while data := await reader.read(1 << 16):
+        if any(frame.type == 9 for frame in stream.feed(data)):
+            return
+
+
+async def false_switch(seed: int, path: Path, strings: int) -> tuple[asyncio.Server, list[int]]:
+    """Serves random bytes to all that dial, every other time after a handshake; and counts."""
+    draw, served = random.Random(seed), [0]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            if served[0] < strings:
+                served[0] += 1
+                if served[0] % 2:
+                    writer.write(peer.hello(5) + peer.features(2))
+                    await greeted(reader)
+                writer.write(draw.randbytes(draw.randrange(1, 300)))
+                await writer.drain()
+        writer.close()
+
+    return await asyncio.start_unix_server(serve, path), served
+
+
+async def serve_an_empty_table(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A switch that can shake hands, show signs of life and list its entries."""
+    stream = Frames()
+    writer.write(peer.hello(5) + peer.features(2))
+    with suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            for frame in stream.feed(data):
+                if frame.type == 18:
+                    writer.write(peer.stats(frame.xid, []))
+                elif frame.type == 2:
+                    writer.write(peer.message(3, frame.xid, frame.data[8:]))
+    writer.close()
+
+
+def test_a_false_switch_harms_nobody(tmp_path):
+    heard: list[SwitchEvent] = []
+
+    async def main() -> None:
+        noise, served = await false_switch(3, tmp_path / "noise", 1000)
+        good = await asyncio.start_unix_server(serve_an_empty_table, tmp_path / "good")
+        addresses = {name: f"unix:{tmp_path / name}" for name in ("noise", "good")}
+        timing = Timing(connect=0.5, first_retry=0.0005, last_retry=0.0005)
+        async with OpenFlowFabric(addresses, timing=timing, report=heard.append) as fabric, noise, good:
+            async with asyncio.timeout(60):
+                reads = 0
+                while served[0] < 1000 or reads < 10:
+                    assert await fabric.read("good") == ()
+                    reads += 1
+            assert set(fabric.missing) <= {"noise"}
+            assert "good" not in fabric.unknown
+            assert [event for event in heard if event.switch == "good"] == [Connected("good")]
+
+    asyncio.run(main())
+    assert sum(isinstance(event, Disconnected) for event in heard) >= 400
+
+
+def test_who_dials_us_and_says_nothing_is_not_waited_for_without_bound(tmp_path):
+    async def main() -> None:
+        place = str(tmp_path / "port")
+        timing = Timing(connect=0.5)
+        async with OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7}, timing=timing) as fabric:
+            silent = [await asyncio.open_unix_connection(place) for _ in range(MOST_GREETED + 20)]
+            greetings = [await reader.read(100) for reader, _ in silent]
+            assert sum(greeting == b"" for greeting in greetings) == 20
+            async with asyncio.timeout(10):
+                for reader, _ in silent:
+                    assert await reader.read(100) == b""  # they are hung up on
+            reader, writer = await asyncio.open_unix_connection(place)
+            writer.write(peer.hello(5) + peer.features(2, datapath=7))
+            await fabric.wait_connected()
+            for _, each in [*silent, (reader, writer)]:
+                each.close()
+
+    asyncio.run(main())
+
+
+def test_too_many_waiting_requests_are_refused(tmp_path):
+    async def main() -> None:
+        async with OpenFlowFabric({"s1": f"unix:{tmp_path}/none"}, timing=Timing(connect=60)) as fabric:
+            requests = [asyncio.create_task(fabric.apply("s1", [install(1)])) for _ in range(1030)]
+            done, waiting = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
+            assert len(done) == 6
+            for request in done:
+                with pytest.raises(SwitchError, match="1024 requests waiting; let them settle first"):
+                    await request
+            for request in waiting:
+                request.cancel()
+            await asyncio.wait(waiting)
+            assert all(request.cancelled() for request in waiting)
+
+    asyncio.run(main())
+
+
+# The datapath's word.
+
+
+@pytest.mark.real
+def test_a_datapath_that_does_not_answer_leaves_the_switch_unknown(bridge, tmp_path, monkeypatch):
+    monkeypatch.setattr(lag, "LONGEST", 0.2)
+
+    async def main() -> None:
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        control = await asyncio.start_unix_server(say_nothing, tmp_path / "control")
+        async with (
+            control,
+            OpenFlowFabric({bridge.name: bridge.address}, control=f"unix:{tmp_path}/control") as fabric,
+        ):
+            with pytest.raises(Unacknowledged, match="no word from the datapath"):
+                await fabric.apply(bridge.name, [install(1)])
+            with pytest.raises(Unacknowledged, match="no word from the datapath"):
+                await fabric.apply(bridge.name, [install(1)])
+            assert await fabric.read(bridge.name) == (install(1).flow,)
+            assert fabric.unknown == {}
+
+    asyncio.run(main())
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "answer", [None, b"", b"no JSON", b'{"error": "no such command", "result": null}' * 3]
+)
+def test_where_the_datapath_cannot_be_asked_it_gets_a_fixed_time(bridge, tmp_path, answer):
+    async def main() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(100)
+            writer.write(answer or b"")
+            writer.close()
+
+        server = await asyncio.start_unix_server(serve, tmp_path / "control")
+        control, timing = f"unix:{tmp_path}/{'none' if answer is None else 'control'}", Timing(lag=0.15)
+        async with (
+            server,
+            OpenFlowFabric({bridge.name: bridge.address}, control=control, timing=timing) as fabric,
+        ):
+            await fabric.wait_connected()
+            began = asyncio.get_running_loop().time()
+            await fabric.apply(bridge.name, [install(1)])
+            assert 0.15 <= asyncio.get_running_loop().time() - began < 2
+
+    asyncio.run(main())

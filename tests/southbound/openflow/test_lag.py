@@ -1,0 +1,146 @@
+"""Questions to the datapath that many wait for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from flowsieve.southbound.openflow.address import Address
+from flowsieve.southbound.openflow.lag import Behind, Datapath, Turns
+
+
+class Asked:
+    """A question that is answered when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._answers: asyncio.Queue[Exception | None] = asyncio.Queue()
+        self.turns = Turns(self._ask)
+
+    async def _ask(self) -> None:
+        self.begun += 1
+        error = await self._answers.get()
+        if error is not None:
+            raise error
+
+    async def answer(self, error: Exception | None = None) -> None:
+        await self._answers.put(error)
+        await settled()
+
+
+async def settled() -> None:
+    """All tasks have gone as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_those_who_come_together_share_a_question():
+    async def main() -> None:
+        asked = Asked()
+        waiters = [asyncio.create_task(asked.turns.wait(1)) for _ in range(10)]
+        await settled()
+        assert asked.begun == 1
+        await asked.answer()
+        assert all(waiter.done() for waiter in waiters)
+        assert asked.begun == 1
+
+    asyncio.run(main())
+
+
+def test_an_answer_is_not_for_those_who_came_after_the_question():
+    async def main() -> None:
+        asked = Asked()
+        first = asyncio.create_task(asked.turns.wait(1))
+        await settled()
+        late = asyncio.create_task(asked.turns.wait(1))
+        await settled()
+        assert asked.begun == 1
+        await asked.answer()
+        assert (first.done(), late.done(), asked.begun) == (True, False, 2)
+        await asked.answer()
+        assert late.done()
+
+    asyncio.run(main())
+
+
+def test_two_answers_are_to_two_questions_one_after_the_other():
+    async def main() -> None:
+        asked = Asked()
+        waiter = asyncio.create_task(asked.turns.wait(2))
+        await settled()
+        await asked.answer()
+        assert (waiter.done(), asked.begun) == (False, 2)
+        other = asyncio.create_task(asked.turns.wait(2))
+        await settled()
+        await asked.answer()
+        assert (waiter.done(), other.done(), asked.begun) == (True, False, 3)
+        await asked.answer()
+        await asked.answer()
+        assert (other.done(), asked.begun) == (True, 4)
+
+    asyncio.run(main())
+
+
+def test_a_question_that_fails_fails_for_its_waiters_alone():
+    async def main() -> None:
+        asked = Asked()
+        first = asyncio.create_task(asked.turns.wait(1))
+        await settled()
+        late = asyncio.create_task(asked.turns.wait(1))
+        await settled()
+        await asked.answer(Behind("no word"))
+        with pytest.raises(Behind, match="no word"):
+            await first
+        await asked.answer()
+        await late
+
+    asyncio.run(main())
+
+
+def test_one_who_gives_up_leaves_the_others_waiting():
+    async def main() -> None:
+        asked = Asked()
+        impatient, patient = (asyncio.create_task(asked.turns.wait(1)) for _ in range(2))
+        await settled()
+        impatient.cancel()
+        await settled()
+        assert (impatient.cancelled(), patient.done()) == (True, False)
+        await asked.answer()
+        assert patient.done()
+
+    asyncio.run(main())
+
+
+def test_closing_tells_those_who_wait():
+    async def main() -> None:
+        asked = Asked()
+        waiter = asyncio.create_task(asked.turns.wait(1))
+        await settled()
+        asked.turns.close()
+        with pytest.raises(Behind, match="closed before the datapath has followed"):
+            await waiter
+
+    asyncio.run(main())
+
+
+def test_one_sleeping_daemon_is_woken_up(tmp_path):
+    """A daemon that gives each answer only when it is dialled once more."""
+
+    async def main() -> None:
+        sleeping: list[asyncio.StreamWriter] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for earlier in sleeping:
+                earlier.write(b'{"id": 0, "result": "s1\\ns2", "error": null}' * 3)
+                earlier.close()
+            sleeping.clear()
+            if await reader.read(1):
+                sleeping.append(writer)
+            else:
+                writer.close()
+
+        async with await asyncio.start_unix_server(serve, tmp_path / "control"), asyncio.timeout(5):
+            await Datapath(Address(path=str(tmp_path / "control")), 100.0).follow()
+
+    asyncio.run(main())
