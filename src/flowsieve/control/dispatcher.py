@@ -18,7 +18,14 @@ from flowsieve.control.fences import Fences
 from flowsieve.control.picture import Picture
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Outcome
-from flowsieve.control.switches import Connected, Disconnected, LiveSwitches, PortChanged, SwitchEvent
+from flowsieve.control.switches import (
+    Connected,
+    Disconnected,
+    LiveSwitches,
+    PortChanged,
+    SwitchEvent,
+    TableChanged,
+)
 from flowsieve.control.upkeep import RETRY_SECONDS, Upkeep
 from flowsieve.errors import BadTopology, Refused, SwitchError, TableFull
 from flowsieve.flow.compiler import Side
@@ -115,6 +122,9 @@ class Dispatcher:
             case PortChanged(switch, port, up):
                 self.cabling.tell(switch, port, up)
                 self._check_cabling()
+            case TableChanged(switch):
+                log.warning("somebody has changed the table of switch %s", switch)
+                self._upkeep[switch].doubt("somebody has changed its table")
             case _:
                 pass
 
@@ -289,6 +299,8 @@ class Dispatcher:
 
     async def _mend(self, down: frozenset[Edge]) -> None:
         """Fence the edges that have died, then have the trees do without them."""
+        if down == self.state.down:
+            return
         edges = {frozenset(edge) for tree in self.state.trees.trees for edge in tree.edges}
         await asyncio.gather(*(self.fences.close(edge) for edge in down & edges))
         self._ask(self.state.rewire(down).changes)

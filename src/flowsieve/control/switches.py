@@ -73,7 +73,14 @@ class Packet:
     data: bytes
 
 
-SwitchEvent = Connected | Disconnected | PortChanged | Packet
+@dataclass(frozen=True, slots=True)
+class TableChanged:
+    """Somebody else has changed entries of a switch; what it holds has to be read."""
+
+    switch: str
+
+
+SwitchEvent = Connected | Disconnected | PortChanged | Packet | TableChanged
 
 
 class LiveSwitches(Protocol):

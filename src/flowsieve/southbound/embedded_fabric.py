@@ -56,9 +56,7 @@ class EmbeddedFabric:
         await self._reach(switch)
         linked = self._topology.linked(switch)
         there = {port: frozenset((switch, near)) not in self._down for port, near in enumerate(linked, 1)}
-        return there | {
-            port: True for port in range(len(linked) + 1, len(self._topology.neighbours(switch)) + 1)
-        }
+        return there | dict.fromkeys(range(len(linked) + 1, len(self._topology.neighbours(switch)) + 1), True)
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
         """Close a port, or open it again."""

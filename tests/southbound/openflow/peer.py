@@ -76,3 +76,14 @@ def stats(xid: int, flows: Iterable[Flow], more: bool = False, cookie: int = COO
 def frames(data: bytes) -> list[Frame]:
     """Messages that we sent, told apart."""
     return list(Frames().feed(data))
+
+
+def asks_for_entries(frame: Frame) -> bool:
+    return frame.type == ofp.OFPT_MULTIPART_REQUEST and frame.data[8:10] == struct.pack("!H", ofp.OFPMP_FLOW)
+
+
+def monitored(*events: int) -> bytes:
+    """What a switch tells of entries that changed; our own changes come abbreviated."""
+    body = struct.pack("!HH4x", ofp.OFPMP_FLOW_MONITOR, 0)
+    body += b"".join(struct.pack("!HHI", 8, event, 7) for event in events)
+    return message(ofp.OFPT_MULTIPART_REPLY, 4, body)

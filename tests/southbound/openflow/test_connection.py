@@ -13,7 +13,7 @@ from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.connection import Connection, State
 from flowsieve.southbound.openflow.events import Applied, Listed, PortsListed, Ready, Refused
 from flowsieve.southbound.openflow.ports import FENCE, Port
-from flowsieve.southbound.openflow.wire import PROTOCOL, PacketIn, PortStatus, ProtocolError
+from flowsieve.southbound.openflow.wire import PROTOCOL, Monitored, PacketIn, PortStatus, ProtocolError
 
 FLOWS = [Flow(Match(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)]
 OPS = [FlowOp(Kind.INSTALL, flow) for flow in FLOWS]
@@ -36,7 +36,7 @@ def ready() -> Connection:
     assert heard(connection, peer.hello(1, 4, 5, 6)) == []
     assert sent(connection) == [(ofp.OFPT_FEATURES_REQUEST, 2)]
     assert heard(connection, peer.features(2, datapath=0xABC)) == [Ready(0xABC)]
-    assert sent(connection) == [(ofp.OFPT_SET_CONFIG, 3)]
+    assert sent(connection) == [(ofp.OFPT_SET_CONFIG, 3), (ofp.OFPT_MULTIPART_REQUEST, 4)]
     return connection
 
 
@@ -249,19 +249,19 @@ def test_a_stream_may_be_torn_anywhere():
         bundle = connection.apply(OPS)
         for piece in pieces[1]:
             events += connection.receive(piece)
-        assert bundle == 4
+        assert bundle == 5
         return [*events, *sent(connection)]
 
     halves = (
         peer.hello(5) + peer.features(2) + peer.message(ofp.OFPT_ECHO_REQUEST, 50, b"abc"),
         peer.port_status(1, False)
-        + peer.bundle(4, 4, ofp.OFPBCT_OPEN_REPLY)
-        + peer.barrier(8)
-        + peer.bundle(9, 4, ofp.OFPBCT_COMMIT_REPLY)
+        + peer.bundle(5, 5, ofp.OFPBCT_OPEN_REPLY)
+        + peer.barrier(9)
+        + peer.bundle(10, 5, ofp.OFPBCT_COMMIT_REPLY)
         + peer.packet_in(1, b"data"),
     )
     whole = conversation([[half] for half in halves])
-    assert Applied(4) in whole
+    assert Applied(5) in whole
     assert conversation([[bytes([byte]) for byte in half] for half in halves]) == whole
     for half, other in ((0, 1), (1, 0)):
         for cut in range(len(halves[half])):
@@ -309,3 +309,9 @@ def test_random_bytes_instead_of_a_hello_are_at_worst_an_error():
             assert heard(Connection(), data) == []
         except ProtocolError as error:
             assert str(error)
+
+
+@pytest.mark.parametrize("event", [ofp.OFPFME_ADDED, ofp.OFPFME_REMOVED, ofp.OFPFME_MODIFIED])
+def test_changes_by_others_are_told_and_our_own_are_not(ready, event):
+    assert heard(ready, peer.monitored(ofp.OFPFME_ABBREV, ofp.OFPFME_ABBREV)) == []
+    assert heard(ready, peer.monitored(ofp.OFPFME_ABBREV, event)) == [Monitored(True)]

@@ -363,7 +363,7 @@ def serve_an_empty_table(connection: socket.socket) -> None:
     with contextlib.suppress(ConnectionError):
         while data := connection.recv(65536):
             for frame in stream.feed(data):
-                if frame.type == 18:
+                if peer.asks_for_entries(frame):
                     connection.sendall(peer.stats(frame.xid, []))
                 elif frame.type == 2:
                     connection.sendall(peer.message(3, frame.xid, frame.data[8:]))

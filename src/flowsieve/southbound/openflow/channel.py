@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent
+from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent, TableChanged
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
@@ -18,7 +18,7 @@ from flowsieve.southbound.openflow.events import Refused
 from flowsieve.southbound.openflow.link import Link, Lost, Notice, Timing
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
-from flowsieve.southbound.openflow.wire import PacketIn
+from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 
 MOST_WAITING = 1024  # requests to one switch
 Answer = TypeVar("Answer")
@@ -28,8 +28,8 @@ class Channel:
     """Requests to one switch, one after the other.
 
     Once a connection was lost, what the switch holds is unknown: no batch is taken before its entries were
-    read anew. What is read is not overtaken by a commit on the lost connection: a commit is sent only after the
-    switch has read all before it, so it is the next thing that the switch reads, before it greets us again.
+    read anew. Should the switch come to a commit on the lost connection only after that, it tells of a change
+    by somebody else.
     """
 
     def __init__(
@@ -79,7 +79,9 @@ class Channel:
         self.why_not = reason
 
     def _notice(self, notice: Notice) -> None:
-        if isinstance(notice, PacketIn):
+        if isinstance(notice, Monitored):
+            self._report(TableChanged(self.switch))
+        elif isinstance(notice, PacketIn):
             self._report(Packet(self.switch, notice.port, notice.data))
         elif 1 <= notice.port <= MAX_PORT:
             self._report(PortChanged(self.switch, notice.port, notice.up))

@@ -168,6 +168,7 @@ class Connection:
     def _on_features(self, xid: int, message: wire.Features) -> Iterable[Event]:
         self.state = State.READY
         self._out.append(wire.send_all(self._next()))
+        self._out.append(wire.monitor_request(self._next()))
         return (Ready(message.datapath),)
 
     def _on_echo_request(self, xid: int, message: wire.EchoRequest) -> Iterable[Event]:
@@ -246,6 +247,9 @@ class Connection:
     def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[Event]:
         return (message,)
 
+    def _on_monitor(self, xid: int, message: wire.Monitored) -> Iterable[Event]:
+        return (message,) if message.foreign else ()
+
     def _ignore(self, xid: int, message: wire.Message) -> Iterable[Event]:
         return ()
 
@@ -289,6 +293,7 @@ REACTIONS: dict[tuple[State, type], Callable[..., Iterable[Event]]] = {
     (State.READY, wire.BundleReply): Connection._on_bundle_reply,
     (State.READY, wire.StatsPart): Connection._on_stats,
     (State.READY, wire.PortsPart): Connection._on_ports,
+    (State.READY, wire.Monitored): Connection._on_monitor,
     (State.READY, wire.PacketIn): Connection._on_notice,
     (State.READY, wire.PortStatus): Connection._on_notice,
     (State.READY, wire.Other): Connection._ignore,

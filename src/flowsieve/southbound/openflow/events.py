@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flowsieve.southbound.openflow.entries import Entry
 from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.wire import Failed, PacketIn, PortStatus
+from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
 
 
 class Ready(NamedTuple):
@@ -43,4 +43,4 @@ class PortsListed(NamedTuple):
     ports: tuple[Port, ...]
 
 
-Event = Ready | Applied | Refused | Listed | PortsListed | PacketIn | PortStatus
+Event = Ready | Applied | Refused | Listed | PortsListed | PacketIn | PortStatus | Monitored

@@ -9,7 +9,7 @@ from typing import Any
 
 from flowsieve.control.switches import Connected, Disconnected, LiveSwitches, SwitchEvent
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
-from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
@@ -153,6 +153,8 @@ class OpenFlowFabric(LiveSwitches):
                 raise SwitchError(
                     f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
                 )
+            if op.kind is Kind.REMOVE:
+                continue  # what an entry does, need not be said to remove it
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(
                     f"{flow.match.destination} goes to {len(flow.actions)} ports of switch {switch}; "

@@ -13,11 +13,11 @@ from flowsieve.southbound.openflow.connection import Connection
 from flowsieve.southbound.openflow.entries import Entry
 from flowsieve.southbound.openflow.events import Applied, Event, Listed, PortsListed, Ready, Refused
 from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.wire import PacketIn, PortStatus
+from flowsieve.southbound.openflow.wire import Monitored, PacketIn, PortStatus
 
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
-Notice = PacketIn | PortStatus
+Notice = PacketIn | PortStatus | Monitored
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Link:
             self._waiting.pop(request, None)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, PacketIn | PortStatus):
+        if isinstance(event, Notice):
             self._notify(event)
         elif not isinstance(event, Ready):
             future = self._waiting.get(event.request)

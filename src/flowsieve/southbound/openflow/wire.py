@@ -128,6 +128,12 @@ class PortsPart(NamedTuple):
     more: bool
 
 
+class Monitored(NamedTuple):
+    """Entries have changed; `foreign` says whether by somebody else than us."""
+
+    foreign: bool
+
+
 class Barrier(NamedTuple):
     pass
 
@@ -153,6 +159,7 @@ Message = (
     | PortStatus
     | StatsPart
     | PortsPart
+    | Monitored
     | Barrier
     | BundleReply
     | Other
@@ -222,10 +229,23 @@ def _port_status(frame: Frame) -> PortStatus:
     return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
-def _list_part(frame: Frame) -> StatsPart | PortsPart | Other:
+def _list_part(frame: Frame) -> StatsPart | PortsPart | Monitored | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
+    if kind == ofp.OFPMP_FLOW_MONITOR:
+        return Monitored(any(event in _FOREIGN for event in _updates(frame.data)))
     part = _LISTS.get(kind)
     return part(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE)) if part else Other(frame.type)
+
+
+def _updates(data: bytes) -> Iterator[int]:
+    """What kind each update of a monitor is; our own changes come abbreviated."""
+    at = 16
+    while at < len(data):
+        length, event = struct.unpack_from("!HH", data, at)
+        if length < 8 or length % 8 or at + length > len(data):
+            raise ValueError(f"an update of length {length} at byte {at} of {len(data)}")
+        yield event
+        at += length
 
 
 def _bundle_reply(frame: Frame) -> BundleReply:
@@ -239,6 +259,8 @@ def _other(frame: Frame) -> Other:
     return Other(frame.type)
 
 
+# Changes that others made, and a monitor that missed some.
+_FOREIGN = {ofp.OFPFME_ADDED, ofp.OFPFME_REMOVED, ofp.OFPFME_MODIFIED, ofp.OFPFME_RESUMED}
 _LISTS: dict[int, type[StatsPart] | type[PortsPart]] = {
     ofp.OFPMP_FLOW: StatsPart,
     ofp.OFPMP_PORT_DESC: PortsPart,
@@ -302,6 +324,22 @@ def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
 
 def entries_request(xid: int) -> bytes:
     return _bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
+
+
+def monitor_request(xid: int) -> bytes:
+    """Have the switch tell us when somebody changes entries."""
+    flags = ofp.OFPFMF_ADD | ofp.OFPFMF_REMOVED | ofp.OFPFMF_MODIFY
+    message = parser.OFPFlowMonitorRequest(
+        PROTOCOL,
+        monitor_id=1,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        monitor_flags=flags,
+        table_id=TABLE,
+        command=ofp.OFPFMC_ADD,
+        match=parser.OFPMatch(),
+    )
+    return _bytes(message, xid)
 
 
 def packet_out(xid: int, port: int, data: bytes) -> bytes:
