@@ -8,12 +8,16 @@ FlowsieveError
 │   │   └── BadCell      … in a table of events; knows its row and column
 │   ├── BadPlan
 │   ├── BadTopology
-│   └── BadScenario
+│   ├── BadScenario
+│   └── BadMessage       what came over a wire and cannot be read, or cannot be sent as it is
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
 │   └── Unacknowledged   … or did it and did not say so: what it holds is unknown
-└── LabError             the machine cannot have the lab that was asked for, or lost it
+├── HostError            this host's network takes no packet, or gives none
+├── ControlLost          no controller answers; what it was asked last may be done or not
+├── LabError             the machine cannot have the lab that was asked for, or lost it
+└── PipelineError        Spark is not there, does not start, or cannot do what it was asked
 """
 
 from __future__ import annotations
@@ -91,6 +95,10 @@ class BadScenario(BadInput):
     """A scenario, or a file that it names, that cannot be played."""
 
 
+class BadMessage(BadInput):
+    """A datagram or a request that says nothing we understand."""
+
+
 class Refused(FlowsieveError):
     """A well-formed request that cannot be served."""
 
@@ -119,8 +127,20 @@ class Unacknowledged(SwitchError):
         self.reason = reason
 
 
+class HostError(FlowsieveError):
+    """This host cannot send or receive as it should."""
+
+
+class ControlLost(FlowsieveError):
+    """The controller cannot be reached, or stopped answering."""
+
+
 class LabError(FlowsieveError):
     """A lab that could not be built, found or taken down on this machine."""
+
+
+class PipelineError(FlowsieveError):
+    """Spark is missing, did not start or failed."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

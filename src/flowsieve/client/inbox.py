@@ -1,0 +1,124 @@
+"""What a subscriber does with a datagram: false positives, second copies and nonsense stop here, and are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from flowsieve.client.message import Kind, Message, decode
+from flowsieve.client.stamps import LossMeter
+from flowsieve.client.stats import Stats
+from flowsieve.content.event import check_event
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadMessage, BadValue
+from flowsieve.header.tag import Tag
+from flowsieve.index.dzset import EMPTY, DzSet
+
+REMEMBERED = 1 << 16  # events that are known when they come again
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event as an application gets it: its values, who published it as his how manieth, and what he added."""
+
+    values: Mapping[str, object]
+    publisher: bytes
+    seq: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An event for subscriptions, by their ids."""
+
+    subscriptions: tuple[str, ...]
+    event: Event
+
+
+class Inbox:
+    """The subscriptions of one application. `own` is the id under which it publishes itself."""
+
+    def __init__(
+        self, schema: Schema, tag: Tag, own: bytes, stats: Stats, remembered: int = REMEMBERED
+    ) -> None:
+        self.stats = stats
+        self._schema = schema
+        self._tag = tag
+        self._own = own
+        self._filters: dict[str, Filter] = {}
+        self._dz: dict[str, DzSet] = {}
+        self._wanted = EMPTY  # all of them together
+        self._meter = LossMeter()
+        self._remembered = remembered
+        self._seen: dict[tuple[bytes, int], tuple[bytes, ...]] = {}  # the addresses that each was sent to
+
+    def open(self, id: str, wanted: Filter) -> None:
+        """Let through what a filter matches, for a subscription that is asked for."""
+        self._filters[id] = wanted
+
+    def confirm(self, id: str, dz: DzSet) -> None:
+        """The network has promised a subscription's dz: what is missing from now on is lost."""
+        self._dz[id] = dz
+        self._want(self._wanted | dz)
+
+    def close(self, id: str) -> None:
+        """A subscription is no more."""
+        self._filters.pop(id, None)
+        if self._dz.pop(id, None) is not None:
+            self._want(reduce(or_, self._dz.values(), EMPTY))
+
+    def take(self, datagram: bytes) -> Arrival | None:
+        """What a datagram brings, and to whom; None if it brings nothing."""
+        try:
+            message = decode(datagram)
+            values = check_event(self._schema, message.values) if message.kind is Kind.EVENT else {}
+        except (BadMessage, BadValue):
+            self.stats.malformed += 1
+            return None
+        if message.publisher == self._own:
+            return None
+        wanted = self._weigh(message)
+        if message.kind is Kind.DIGEST:
+            return None
+        self.stats.received += 1
+        if not self._is_new(message):
+            return None
+        found = tuple(id for id, filter in self._filters.items() if filter.matches(values))
+        if found and not wanted:  # matched, and not promised yet
+            self._meter.unchecked += 1
+            self.stats.unchecked += 1
+        if not found:
+            self.stats.false_positives += wanted
+            self.stats.passed_over += not wanted
+            return None
+        self.stats.delivered += len(found)
+        return Arrival(found, Event(values, message.publisher, message.seq, message.data))
+
+    def _want(self, dz: DzSet) -> None:
+        if dz != self._wanted:
+            self._wanted = dz
+            self._meter.want(dz)
+
+    def _weigh(self, message: Message) -> bool:
+        """Count what is missing; whether the message lies in our dz."""
+        dz = message.dz(self._tag)
+        event = message.kind is Kind.EVENT
+        if dz is not None:  # else it was sent under another tag, whose cells are not ours
+            self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)
+        self.stats.lost, self.stats.unchecked = self._meter.lost, self._meter.unchecked
+        return dz is not None and self._meter.wants(dz)
+
+    def _is_new(self, message: Message) -> bool:
+        key = (message.publisher, message.seq)
+        seen = self._seen.get(key, ())
+        if message.destination in seen:
+            self.stats.duplicates += 1
+            return False
+        if not seen and len(self._seen) >= self._remembered:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (*seen, message.destination)
+        self.stats.repeats += bool(seen)
+        return not seen

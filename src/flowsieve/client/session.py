@@ -1,0 +1,236 @@
+"""An application's session: advertise, publish, subscribe, over the host's network and one control connection.
+
+async with connect("unix:/run/lab1/control", "h1") as client:
+    async with await client.subscribe("price < 50") as cheap:
+        async for event in cheap:
+            print(event.values)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import Any
+
+from flowsieve.client.control import ControlConnection
+from flowsieve.client.inbox import Arrival, Inbox
+from flowsieve.client.interests import Advertisement, Subscription
+from flowsieve.client.message import PUBLISHER_BYTES
+from flowsieve.client.outbox import Outbox
+from flowsieve.client.quiet import Quiet
+from flowsieve.client.sockets import BATCH, Receiver, Sender
+from flowsieve.client.stats import Stats
+from flowsieve.client.welcome import Welcome
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
+from flowsieve.index.dzset import DzSet
+
+CONTROL, HOST = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST"  # what the environment says where nobody else does
+QUEUE = 1 << 16  # events that may wait in a subscription
+SETTLE_SECONDS = 0.1  # for what was under way when a subscription was acknowledged
+CATCH_UP = 64  # rounds of reading what has come meanwhile
+
+
+Inside = Callable[[], AbstractContextManager[None]]
+
+
+@asynccontextmanager
+async def connect(
+    control: str | None = None, host: str | None = None, *, inside: Inside = nullcontext
+) -> AsyncIterator[Client]:
+    """A session of an application on a host; it ends all that the application asked for when it ends.
+
+    `control` is where the controller listens, unix:PATH or tcp:HOST:PORT, and `host` the name of the host that we
+    are on; by default FLOWSIEVE_CONTROL and FLOWSIEVE_HOST in the environment say so. Sockets are made `inside` a
+    context, so that one process can be on several hosts: `inside=lambda: lab.inside("h1")`.
+    """
+    control, host = _told(control, CONTROL, "the controller"), _told(host, HOST, "this host's name")
+    connection = await ControlConnection.dial(control)
+    try:
+        welcome = Welcome.parse(await connection.ask("hello", host=host))
+        client = Client(connection, welcome, inside)
+        try:
+            yield client
+        finally:
+            client._leave()
+    finally:
+        await connection.close()
+
+
+class Client:
+    """One application: what it publishes has an id of its own, and it gets nothing that it published itself."""
+
+    def __init__(self, connection: ControlConnection, welcome: Welcome, inside: Inside = nullcontext) -> None:
+        self.host = welcome.host
+        self.publisher = os.urandom(PUBLISHER_BYTES)
+        self._welcome = welcome
+        self._connection = connection
+        self._stats = Stats()
+        self._outbox = Outbox(welcome.plan, welcome.tag, self.publisher)
+        self._inbox = Inbox(welcome.schema, welcome.tag, self.publisher, self._stats)
+        self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
+        self._names = count(1)
+        self._overflow = 0
+        self._receiver: Receiver | None = None
+        self._inside = inside
+        with inside():
+            self._sender = Sender(welcome.address, welcome.interface)
+        self._quiet = Quiet(self._send_digests)
+        connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
+
+    @property
+    def schema(self) -> Schema:
+        """What events are made of here."""
+        return self._welcome.schema
+
+    @property
+    def stats(self) -> Stats:
+        """What was sent, received, dropped and lost so far."""
+        dropped = self._receiver.dropped if self._receiver is not None else 0
+        return replace(self._stats, overflow=self._overflow + dropped)
+
+    # Publishing.
+
+    async def advertise(self, filter: str = "True") -> Advertisement:
+        """Promise to publish nothing but what a filter matches; returns when the network is ready for it."""
+        promise = Filter.parse(filter, self.schema)
+        answer = await self._connection.ask("adv", filter=filter)
+        id = _field(answer, "id")
+        self._outbox.advertised[id] = promise
+        return Advertisement(id, promise, partial(self._unadvertise, id))
+
+    async def publish(
+        self, event: Mapping[str, object] | None = None, /, *, data: bytes = b"", **values: object
+    ) -> int:
+        """`publish_nowait`, and let others have their turn."""
+        seq = self.publish_nowait({**(event or {}), **values}, data)
+        await asyncio.sleep(0)
+        return seq
+
+    def publish_nowait(self, event: Mapping[str, object], data: bytes = b"") -> int:
+        """Send an event, if its types, its ranges and the advertisements allow it; returns its sequence number."""
+        if self._connection.lost.done():
+            raise self._connection.lost.result()
+        self._sender.send(self._outbox.event(event, data))
+        self._stats.sent += 1
+        self._quiet.disturb()
+        return self._outbox.seq
+
+    def _send_digests(self) -> None:
+        with suppress(HostError):  # whoever publishes next hears of it
+            self._sender.send(self._outbox.digests())
+
+    # Subscribing.
+
+    async def subscribe(self, filter: str, *, queue: int = QUEUE) -> Subscription:
+        """Get what a filter matches from now on; returns when the network has promised it.
+
+        At most `queue` events wait to be taken; what comes while it is full is dropped and counted as overflow.
+        Losses are counted from a moment later on, when nothing older is under way any more.
+        """
+        if queue < 1:
+            raise BadInput(f"a queue of {queue} events holds nothing; right is 1 or more")
+        wanted, name = Filter.parse(filter, self.schema), f"subscription {next(self._names)}"
+        self._listen()
+        subscription = Subscription(name, wanted, queue, partial(self._unsubscribe, name))
+        self._subscriptions[name] = subscription
+        self._inbox.open(name, wanted)
+        try:
+            answer = await self._connection.ask("sub", filter=filter)
+            subscription.id, dz = _field(answer, "id"), DzSet.of(_field(answer, "dz"))
+        except BaseException:
+            self._close(name)
+            raise
+        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._confirm, name, dz)
+        return subscription
+
+    def _confirm(self, name: str, dz: DzSet) -> None:
+        """Count what is missing from now on: all that comes from now on was sent after the network's promise."""
+        if name not in self._subscriptions or self._receiver is None:
+            return
+        for _ in range(CATCH_UP):
+            if self._take() < BATCH:
+                break
+        self._inbox.confirm(name, dz)
+        self._subscriptions[name].checked = True
+
+    def _listen(self) -> None:
+        if self._receiver is None:
+            with self._inside():
+                self._receiver = Receiver(self._welcome.address, self._welcome.interface)
+            asyncio.get_running_loop().add_reader(self._receiver.socket, self._take)
+
+    def _take(self) -> int:
+        """Hand on what has come; how many datagrams that was."""
+        assert self._receiver is not None
+        taken = 0
+        try:
+            for datagram in self._receiver.waiting():
+                taken += 1
+                self._hand_on(self._inbox.take(datagram))
+        except HostError as error:
+            asyncio.get_running_loop().remove_reader(self._receiver.socket)
+            self._end(error)
+        return taken
+
+    def _hand_on(self, arrival: Arrival | None) -> None:
+        if arrival is not None:
+            for name in arrival.subscriptions:
+                if not self._subscriptions[name].put(arrival.event):
+                    self._overflow += 1
+                    self._stats.delivered -= 1
+
+    # Endings.
+
+    async def _unadvertise(self, id: str) -> None:
+        del self._outbox.advertised[id]
+        await self._connection.ask("unadv", id=id)
+
+    async def _unsubscribe(self, name: str) -> None:
+        if name in self._subscriptions:
+            subscription = self._close(name)
+            await self._connection.ask("unsub", id=subscription.id)
+
+    def _close(self, name: str) -> Subscription:
+        self._inbox.close(name)
+        subscription = self._subscriptions.pop(name)
+        subscription.end()
+        return subscription
+
+    def _end(self, reason: FlowsieveError) -> None:
+        for subscription in self._subscriptions.values():
+            subscription.end(reason)
+
+    def _leave(self) -> None:
+        """Send and receive no more."""
+        self._quiet.close()
+        self._sender.close()
+        for subscription in self._subscriptions.values():
+            subscription.end()
+        self._subscriptions.clear()
+        if self._receiver is not None:
+            asyncio.get_running_loop().remove_reader(self._receiver.socket)
+            self._overflow += self._receiver.dropped
+            self._receiver.close()
+            self._receiver = None
+
+
+def _field(answer: Mapping[str, Any], name: str) -> Any:
+    if name not in answer:
+        raise BadMessage(
+            f"the controller's answer has no {name!r}: it is none of ours, or of another version"
+        )
+    return answer[name]
+
+
+def _told(given: str | None, variable: str, what: str) -> str:
+    found = given or os.environ.get(variable)
+    if not found:
+        raise BadInput(f"{what} is not known: give it, or set {variable}")
+    return found

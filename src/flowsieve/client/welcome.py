@@ -1,0 +1,52 @@
+"""What a controller tells a client that says hello: all that it takes to speak with the other hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadInput, BadMessage
+from flowsieve.header.address import Prefix
+from flowsieve.header.tag import Tag
+from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The content space, the index, the tag in force, and where events for the host come in.
+
+    `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
+    """
+
+    host: str
+    plan: IndexPlan
+    tag: Tag
+    address: str
+    interface: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "host": self.host,
+            "schema": self.schema.to_json(),
+            "plan": plan_to_json(self.plan),
+            "tag": str(self.tag.group),
+            "address": self.address,
+            "interface": self.interface,
+        }
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Welcome:
+        """What `to_json` wrote down."""
+        try:
+            schema = Schema.parse(data["schema"])
+            tag = Tag(Prefix.parse(data["tag"]))
+            plan = plan_from_json(data["plan"], schema, tag.room)
+            return cls(data["host"], plan, tag, data["address"], data["interface"])
+        except (KeyError, TypeError, BadInput) as error:
+            raise BadMessage(f"the controller's welcome cannot be read: {error}") from None

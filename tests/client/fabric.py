@@ -1,0 +1,117 @@
+"""A network in this process under a controller that takes requests, and sockets that send and receive over it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterable, Iterator
+
+from flowsieve.client.outbox import Datagram
+from flowsieve.content.schema import Schema
+from flowsieve.control.controller import Controller
+from flowsieve.control.request import Request
+from flowsieve.control.state import ControlState, Outcome
+from flowsieve.header.address import address_text
+from flowsieve.header.tag import POOLS
+from flowsieve.index.regular import RegularPlan
+from flowsieve.network.topology import Topology
+from flowsieve.server import RequestServer
+from flowsieve.southbound.embedded import EmbeddedNetwork
+
+SCHEMA = Schema.parse(
+    {"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}}
+)
+NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3"})
+GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
+
+
+class Fabric:
+    """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
+
+    def __init__(self, control: str) -> None:
+        self.control = control
+        self.tag = POOLS["ipv6"][0]
+        self.state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=7))
+        self.network = EmbeddedNetwork(NETWORK)
+        self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
+        self.copies = 1
+        self._controller = Controller(self.state, self.network, self.tag)
+        self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
+        self._sockets: list[socket.socket] = []
+
+    async def submit(self, request: Request) -> Outcome:
+        return self._controller.submit([request])
+
+    def server(self) -> RequestServer:
+        return RequestServer(self, self.control, GROUPS)
+
+    def sender(self, own: str, interface: str | None) -> FabricSender:
+        return FabricSender(self, _host(own))
+
+    def receiver(self, own: str, interface: str | None) -> FabricReceiver:
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        near.setblocking(False)
+        self._sockets += near, far
+        self._ears[_host(own)].append(far)
+        return FabricReceiver(near)
+
+    def carry(self, host: str, datagram: Datagram) -> None:
+        seen = len(self.network.deliveries)
+        self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
+        self.network.settle()
+        for delivery in self.network.deliveries[seen:]:
+            if not self.loses(delivery.host, datagram.payload):
+                for _ in range(self.copies):
+                    self.say(delivery.host, datagram.payload)
+        self.say(host, datagram.payload)
+
+    def say(self, host: str, payload: bytes) -> None:
+        """Have all applications of a host hear something."""
+        for ear in self._ears[host]:
+            with contextlib.suppress(OSError):  # of an application that has left
+                ear.send(payload)
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+
+class FabricSender:
+    def __init__(self, fabric: Fabric, host: str) -> None:
+        self._fabric, self._host = fabric, host
+
+    def send(self, datagrams: Iterable[Datagram]) -> None:
+        for datagram in datagrams:
+            self._fabric.carry(self._host, datagram)
+
+    def close(self) -> None:
+        pass
+
+
+class FabricReceiver:
+    dropped = 0
+
+    def __init__(self, own: socket.socket) -> None:
+        self.socket = own
+
+    def waiting(self, most: int = 64) -> Iterator[bytes]:
+        for _ in range(most):
+            try:
+                yield self.socket.recv(0xFFFF)
+            except BlockingIOError:
+                return
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait for something that is going to happen."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def _host(group: str) -> str:
+    return next(host for host, own in GROUPS.items() if own == group)

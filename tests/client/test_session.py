@@ -1,0 +1,350 @@
+"""A client's session: what it promises its application, over a network in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fabric import Fabric, until
+
+from flowsieve.client import control as control_module
+from flowsieve.client import quiet
+from flowsieve.client.interests import Subscription
+from flowsieve.client.session import Client, connect
+from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, Refused
+
+SECONDS = 30.0
+
+
+def play(fabric: Any, story: Callable[[Client, Client], Awaitable[None]]) -> None:
+    """Two applications, one on `ann` and one on `bob`."""
+
+    async def whole() -> None:
+        async with (
+            asyncio.timeout(SECONDS),
+            fabric.server(),
+            connect(fabric.control, "ann") as ann,
+            connect(fabric.control, "bob") as bob,
+        ):
+            await story(ann, bob)
+
+    asyncio.run(whole())
+
+
+async def take(subscription: Subscription, count: int) -> list[Any]:
+    async with asyncio.timeout(SECONDS):
+        return [(await anext(subscription)).values["price"] for _ in range(count)]
+
+
+def test_an_event_arrives_with_all_that_was_said(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        cheap = await bob.subscribe("price < 50")
+        await ann.advertise("price < 500")
+        assert await ann.publish(price=10, side="buy", data=b"more") == 1
+        assert await ann.publish({"price": 60, "side": "buy"}) == 2
+        assert ann.publish_nowait({"price": 20, "side": "sell"}) == 3
+        event = await anext(cheap)
+        assert (event.values, event.data) == ({"price": 10, "side": "buy"}, b"more")
+        assert (event.publisher, event.seq) == (ann.publisher, 1)
+        assert await take(cheap, 1) == [20]
+        assert (ann.stats.sent, bob.stats.delivered, bob.stats.lost) == (3, 2, 0)
+
+    play(fabric, story)
+
+
+def test_each_subscription_of_an_application_gets_its_own(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        cheap, all_of_it = await bob.subscribe("price < 50"), await bob.subscribe("True")
+        await ann.advertise()
+        for price in (10, 600, 20):
+            await ann.publish(price=price, side="buy")
+        assert await take(all_of_it, 3) == [10, 600, 20]
+        assert await take(cheap, 2) == [10, 20]
+        assert cheap.waiting == 0
+        assert cheap.id != all_of_it.id
+
+    play(fabric, story)
+
+
+def test_a_bad_event_is_not_sent(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        with pytest.raises(BadValue, match="nothing is advertised"):
+            await ann.publish(price=1, side="buy")
+        promise = await ann.advertise("price < 500")
+        for values, wrong in (
+            ({"price": 2000, "side": "buy"}, "price = 2000 is outside the range"),
+            ({"price": "1", "side": "buy"}, "price = '1' is not a number"),
+            ({"price": 1}, "side is missing"),
+            ({"price": 700, "side": "buy"}, "lies outside what is advertised"),
+        ):
+            with pytest.raises(BadValue, match=wrong):
+                await ann.publish(values)
+        await promise.cancel()
+        with pytest.raises(BadValue, match="nothing is advertised"):
+            await ann.publish(price=1, side="buy")
+        assert ann.stats.sent == 0
+        assert fabric.state.advertisements == {}
+
+    play(fabric, story)
+
+
+def test_a_bad_filter_is_told_and_nothing_is_asked(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        with pytest.raises(BadFilter, match="did you mean 'price'"):
+            await bob.subscribe("prise < 5")
+        with pytest.raises(BadFilter):
+            await ann.advertise("price <")
+        with pytest.raises(BadInput, match="a queue of 0 events"):
+            await bob.subscribe("True", queue=0)
+        assert (fabric.state.subscriptions, fabric.state.advertisements) == ({}, {})
+
+    play(fabric, story)
+
+
+def test_what_is_refused_leaves_no_trace(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(request: object) -> None:
+        raise Refused("not today")
+
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+        monkeypatch.setattr(fabric, "submit", refuse)
+        with pytest.raises(Refused, match="not today"):
+            await bob.subscribe("price < 50")
+        monkeypatch.undo()
+        await ann.advertise()
+        await ann.publish(price=1, side="buy")
+        assert await take(everything, 1) == [1]
+        assert bob.stats.delivered == 1
+
+    play(fabric, story)
+
+
+def test_leaving_a_context_ends_an_interest_and_iteration(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        async with await ann.advertise(), await bob.subscribe("True") as everything:
+            await ann.publish(price=1, side="buy")
+            await ann.publish(price=2, side="buy")
+            async for event in everything:
+                assert event.values["price"] == 1
+                break
+            await until(lambda: everything.waiting == 1)
+        assert [event.values["price"] async for event in everything] == [2]
+        assert (fabric.state.subscriptions, fabric.state.advertisements) == ({}, {})
+        await everything.cancel()
+
+    play(fabric, story)
+
+
+def test_a_reader_that_waits_is_woken_by_the_end(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+
+        async def read() -> list[object]:
+            return [event async for event in everything]
+
+        reader = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        await everything.cancel()
+        assert await reader == []
+
+    play(fabric, story)
+
+
+def test_a_full_queue_drops_and_counts(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        few, many = await bob.subscribe("True", queue=2), await bob.subscribe("True")
+        await ann.advertise()
+        for price in range(5):
+            await ann.publish(price=price, side="buy")
+        assert await take(many, 5) == [0, 1, 2, 3, 4]
+        assert await take(few, 2) == [0, 1]
+        assert few.overflow == bob.stats.overflow == 3
+        assert bob.stats.delivered == 7
+
+    play(fabric, story)
+
+
+def test_second_copies_are_not_seen(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        fabric.copies = 2
+        everything = await bob.subscribe("True")
+        await ann.advertise()
+        for price in range(3):
+            await ann.publish(price=price, side="buy")
+        assert await take(everything, 3) == [0, 1, 2]
+        await until(lambda: bob.stats.duplicates == 3)
+        assert everything.waiting == 0
+
+    play(fabric, story)
+
+
+def test_other_applications_of_the_host_hear_it_and_the_publisher_does_not(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        async with connect(fabric.control, "ann") as near:
+            own, others = await ann.subscribe("True"), await near.subscribe("price < 50")
+            await ann.advertise()
+            for price in (1, 100, 2):
+                await ann.publish(price=price, side="buy")
+            assert await take(others, 2) == [1, 2]
+            assert own.waiting == 0
+            assert near.stats.lost == 0
+
+    play(fabric, story)
+
+
+def test_the_loss_of_the_last_event_shows_after_a_while(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quiet, "QUIET_SECONDS", 0.01)
+
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("price < 512")
+        await ann.advertise()
+        await ann.publish(price=1, side="buy")
+        fabric.loses = lambda host, payload: True
+        await ann.publish(price=2, side="buy")
+        await ann.publish(price=3, side="buy")
+        fabric.loses = lambda host, payload: False
+        await until(lambda: bob.stats.lost == 2)
+        assert await take(everything, 1) == [1]
+
+    play(fabric, story)
+
+
+def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+        async with connect(fabric.control, "cy") as cy:
+            await cy.advertise()
+            await cy.publish(price=1, side="buy")
+            fabric.loses = lambda host, payload: True
+            await cy.publish(price=2, side="buy")
+            fabric.loses = lambda host, payload: False
+        await until(lambda: bob.stats.lost == 1)
+        assert await take(everything, 1) == [1]
+        assert fabric.state.advertisements == {}
+
+    play(fabric, story)
+
+
+def test_nonsense_on_the_wire_is_counted(fabric: Fabric) -> None:
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+        for payload in (b"", b"hello", bytes(1400)):
+            fabric.say("bob", payload)
+        await ann.advertise()
+        await ann.publish(price=1, side="buy")
+        assert await take(everything, 1) == [1]
+        assert bob.stats.malformed == 3
+
+    play(fabric, story)
+
+
+def test_when_the_controller_goes_everybody_is_told(fabric: Fabric) -> None:
+    async def story() -> None:
+        async with fabric.server() as server:
+            async with connect(fabric.control, "ann") as ann, connect(fabric.control, "bob") as bob:
+                everything = await bob.subscribe("True")
+                async with await ann.advertise():
+                    await ann.publish(price=1, side="buy")
+                    await until(lambda: everything.waiting == 1)
+                    await server.__aexit__(None, None, None)
+                    assert await take(everything, 1) == [1]
+                    with pytest.raises(ControlLost, match="closed at the other end"):
+                        await take(everything, 1)
+                    with pytest.raises(ControlLost):
+                        await ann.publish(price=1, side="buy")
+                    with pytest.raises(ControlLost):
+                        await bob.subscribe("True")
+            await server.__aenter__()
+
+    asyncio.run(story())
+
+
+def test_where_no_controller_is_there_is_help(
+    fabric: Fabric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def enter(control: str | None = None, host: str | None = None) -> None:
+        async with connect(control, host):
+            pass
+
+    with pytest.raises(ControlLost, match=r"no controller at unix:.*; start one with `flowsieve controller`"):
+        asyncio.run(enter(f"unix:{tmp_path}/nothing", "ann"))
+    with pytest.raises(ControlLost, match=r"no controller at tcp:127\.0\.0\.1:1"):
+        asyncio.run(enter("tcp:127.0.0.1:1", "ann"))
+    with pytest.raises(BadInput, match="is no address"):
+        asyncio.run(enter("here", "ann"))
+    for variable in ("FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(BadInput, match="the controller is not known: give it, or set FLOWSIEVE_CONTROL"):
+        asyncio.run(enter(None, "ann"))
+    with pytest.raises(BadInput, match="set FLOWSIEVE_HOST"):
+        asyncio.run(enter("unix:x"))
+
+
+def test_the_environment_says_where_we_are(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWSIEVE_CONTROL", fabric.control)
+    monkeypatch.setenv("FLOWSIEVE_HOST", "bob")
+
+    async def story() -> None:
+        async with fabric.server(), connect() as client:
+            assert client.host == "bob"
+            assert client.schema == fabric.state.plan.schema
+        with pytest.raises(BadInput, match="no host 'bo'; did you mean 'bob'"):
+            async with fabric.server(), connect(host="bo"):
+                pass
+
+    asyncio.run(story())
+
+
+def test_a_controller_that_talks_nonsense_is_lost(tmp_path: Path) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b'{"n": {}, "ok": 1}\n')
+        await reader.read()
+        writer.close()
+
+    async def story() -> None:
+        path = tmp_path / "control"
+        async with await asyncio.start_unix_server(talk, str(path)):
+            with pytest.raises(ControlLost, match="it answered what is no answer"):
+                async with connect(f"unix:{path}", "ann"):
+                    pass
+
+    asyncio.run(story())
+
+
+def test_a_controller_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_module, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(control_module, "BYE_SECONDS", 0.05)
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def story() -> None:
+        path = tmp_path / "control"
+        async with await asyncio.start_unix_server(silent, str(path)):
+            with pytest.raises(ControlLost, match="did not answer within"):
+                async with connect(f"unix:{path}", "ann"):
+                    pass
+
+    asyncio.run(story())
+
+
+def test_a_host_without_the_interface_is_told(tmp_path: Path) -> None:
+    """Without the network of this process: real sockets, on a machine that is no host."""
+    fabric = Fabric(f"unix:{tmp_path / 'control'}")
+
+    async def story() -> None:
+        server = fabric.server()
+        server.interface = "no-such-wire"
+        async with server:
+            with pytest.raises(HostError, match="there is no interface 'no-such-wire' here"):
+                async with connect(fabric.control, "ann"):
+                    pass
+
+    asyncio.run(story())
