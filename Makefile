@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 ONLY ?=
+MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types bench clean
+.PHONY: help setup demo test check lint types bench soak clean
 
 help:  ## show the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -40,6 +41,10 @@ check: lint types test  ## ruff, mypy strict, tests
 
 bench: setup  ## the figures, one JSON object each; ONLY=name for one of them
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+soak: setup  ## faults at random on real switches under traffic; MINUTES=10, SEED=n
+	@scripts/system-packages
+	@$(BIN)/python tests/faults/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 clean:  ## remove what setup and the runs made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

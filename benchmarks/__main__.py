@@ -9,7 +9,19 @@ import sys
 
 import benchmarks
 
-NOT_BENCHMARKS = {"__main__", "loads", "bench", "network", "uncompiled"}
+NOT_BENCHMARKS = {
+    "__main__",
+    "loads",
+    "bench",
+    "network",
+    "uncompiled",
+    "frames",
+    "wire",
+    "bridge",
+    "plot",
+    "spread",
+    "nats",
+}
 
 
 def names() -> list[str]:

@@ -16,7 +16,8 @@ from flowsieve import cli
 from flowsieve.errors import LabError
 from flowsieve.lab.machine import check_machine
 
-sys.path.insert(0, str(Path(__file__).parent / "laws"))
+for folder in ("laws", "faults"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))
 
 # The same examples everywhere and always: a failure that a commit did not cause helps nobody.
 settings.register_profile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +32,12 @@ app = typer.Typer(
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
 ]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--lab", metavar="NAME", envvar="FLOWSIEVE_LAB", help="Which lab; not needed where there is one."
+    ),
+]
 
 
 @app.command(name="up", epilog="Example: flowsieve lab up ring:4")
@@ -43,7 +50,13 @@ def up_command(
         ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What to call it; by default lab1, lab2, …")
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            envvar="FLOWSIEVE_LAB",
+            help="What to call it; by default lab1, lab2, …",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -64,7 +77,10 @@ def down_command(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="Which lab; not needed where there is one.", show_default=False
+            metavar="[NAME]",
+            envvar="FLOWSIEVE_LAB",
+            help="Which lab; not needed where there is one.",
+            show_default=False,
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All labs that no running program owns.")] = False,
@@ -74,10 +90,10 @@ def down_command(
     if every and name is not None:
         raise BadInput(f"both a name, {name!r}, and --all; right is one of them")
     check_machine()
-    chosen = [lab for lab in labs() if _is_free(lab)] if every else [_chosen(name)]
-    for lab in chosen:
+    some = [lab for lab in labs() if _is_free(lab)] if every else [chosen(name)]
+    for lab in some:
         down(lab)
-    names = [lab.name for lab in chosen]
+    names = [lab.name for lab in some]
     if as_json:
         print(json.dumps({"down": names}), flush=True)
     else:
@@ -110,18 +126,37 @@ def list_command(as_json: Json = False) -> int:
 def exec_command(
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host to run it on.")],
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command.")],
-    lab: Annotated[
-        str | None, typer.Option("--lab", metavar="NAME", help="Which lab; not needed where there is one.")
-    ] = None,
+    lab: Name = None,
 ) -> int:
-    """Run a command on a host; its exit status becomes ours."""
+    """Run a command on a host; its exit status becomes ours.
+
+    The command finds the lab's controller and its host's name in FLOWSIEVE_CONTROL and FLOWSIEVE_HOST.
+    """
     check_machine()
-    with _chosen(lab).exec(host, command) as process:
+    found = chosen(lab)
+    told = {"FLOWSIEVE_CONTROL": f"unix:{found.requests}", "FLOWSIEVE_HOST": host}
+    with found.exec(host, command, env={**os.environ, **told}) as process:
         while True:
             try:
                 return _status(process.wait())
             except KeyboardInterrupt:
                 continue  # the command was interrupted too, and decides what that means
+
+
+@app.command(name="link", epilog="Example: flowsieve lab link s0 s1 down")
+def link_command(
+    a: Annotated[str, typer.Argument(metavar="A", help="A switch.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="A neighbour of it, switch or host.")],
+    state: Annotated[str, typer.Argument(metavar="up|down", help="Plug the cable in, or pull it.")],
+    lab: Name = None,
+) -> int:
+    """Pull the cable between two neighbours, or plug it in again."""
+    check_machine()
+    if state not in ("up", "down"):
+        raise BadInput(f"a link is up or down, not {state!r}")
+    chosen(lab).set_link(a, b, state == "up")
+    show.out.print(f"the link {a} - {b} is {state}")
+    return 0
 
 
 def read_topology(text: str) -> Topology:
@@ -141,7 +176,7 @@ def read_topology(text: str) -> Topology:
     return generate(text)
 
 
-def _chosen(name: str | None) -> Lab:
+def chosen(name: str | None) -> Lab:
     """The lab of that name; without a name the only one that could be meant."""
     if name is not None:
         return find(name)

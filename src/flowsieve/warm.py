@@ -50,6 +50,8 @@ def warm() -> None:
             pubsub.explain("h0", values[3])
         packets = packets_of(events, small, pubsub.tag)
         pubsub.network.deliver(np.zeros(len(packets.rows), np.int64), packets.hi, packets.lo)
+        for down in ({frozenset(("s0", "s1"))}, ()):
+            pubsub.state.rewire(down)
         assert pubsub.verify().holds
 
 

@@ -49,3 +49,21 @@ def test_a_covering_entry_stays_within_its_partition(old: dict[Dz, Ports], new: 
         apply_changes(table, [step])
         assert len(table) <= capacity
     assert table == new
+
+
+@given(tables.filter(lambda table: len(table) > 1), tables)
+def test_a_table_that_is_full_to_the_last_entry_can_be_changed(
+    old: dict[Dz, Ports], new: dict[Dz, Ports]
+) -> None:
+    capacity = len(old)
+    new = dict(list(new.items())[: capacity - 1])
+    nested = any(a != b and a.covers(b) for a in old for b in old)
+    table = dict(old)
+    for step in ordered(old, changes_between(old, new), capacity):
+        assert table.get(step.dz) == step.old
+        apply_changes(table, [step])
+        assert len(table) <= capacity
+        if nested:
+            for cell in finest(WHOLE_SPACE):
+                assert kept(old, cell) & kept(new, cell) <= kept(table, cell)
+    assert table == new

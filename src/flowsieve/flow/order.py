@@ -3,14 +3,15 @@
 With room for old and new entries together: install and modify the longest prefixes first, then remove the
 shortest first. When tight: an entry over the changed region is widened to all ports that any part of the
 region has before or after, what changes below it is removed, the new entries are added, and the covering
-entry gets its final form. That needs one entry of room.
+entry gets its final form. That needs one entry of room; in a table that is full to the last entry, one is made
+by widening an entry that covers another and removing that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsieve.flow.diff import Change, Table, apply_changes
+from flowsieve.flow.diff import Change, Table, apply_changes, changes_between
 from flowsieve.index.dz import Dz
 
 
@@ -31,7 +32,7 @@ def ordered(
     for part in parts:
         if part:
             added = sum(change.old is None for change in part)
-            steps += roomy(part) if len(table) + added <= capacity else tight(table, part)
+            steps += roomy(part) if len(table) + added <= capacity else tight(table, part, capacity)
             apply_changes(table, part)
     return steps
 
@@ -43,11 +44,16 @@ def roomy(changes: Sequence[Change]) -> list[Change]:
     return set_first + removed
 
 
-def tight(old: Table, changes: Sequence[Change]) -> list[Change]:
+def tight(old: Table, changes: Sequence[Change], capacity: int) -> list[Change]:
     """Widen a covering entry, remove what it covers, add the finer ones, then narrow it again."""
     top = common_prefix([change.dz for change in changes])
     new = dict(old)
     apply_changes(new, changes)
+    if top not in old and len(old) >= capacity > 1:
+        first = make_room(old, top)
+        table = dict(old)
+        apply_changes(table, first)
+        return first + tight(table, changes_between(table, new), capacity)
     below_old = {dz for dz in old if top.covers(dz) and dz != top}
     below_new = {dz for dz in new if top.covers(dz) and dz != top}
     changed = [change.dz for change in changes if change.dz != top]
@@ -71,6 +77,22 @@ def tight(old: Table, changes: Sequence[Change]) -> list[Change]:
     if new.get(top) != cover:
         steps.append(Change(top, cover, new.get(top)))
     return steps
+
+
+def make_room(table: Table, top: Dz) -> list[Change]:
+    """Give up an entry: one that another covers, which is widened first.
+
+    Where no entry covers another, one below `top` goes; then only a switch that carries out all steps at once
+    loses nothing.
+    """
+    for dz, ports in sorted(table.items(), key=lambda entry: -entry[0].length):
+        above = max((a for a in table if a != dz and a.covers(dz)), key=lambda a: a.length, default=None)
+        if above is not None:
+            wide = tuple(sorted({*table[above], *ports}))
+            widened = [Change(above, table[above], wide)] if wide != table[above] else []
+            return [*widened, Change(dz, ports, None)]
+    victim = next((dz for dz in table if top.covers(dz)), next(iter(table)))
+    return [Change(victim, table[victim], None)]
 
 
 def common_prefix(cells: Sequence[Dz]) -> Dz:

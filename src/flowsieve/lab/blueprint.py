@@ -25,6 +25,8 @@ IPV6_BITS = 64
 EVENTS_IPV6 = ipaddress.IPv6Address("ff02::f10e:0:0")  # + a host's number; none of the groups that tags have
 EVENTS_IPV4 = ipaddress.IPv4Address("224.128.0.0")
 MAX_PORTS = 4_000  # of all switches together; one command line holds them all
+# A decision is cached for the prefix that it depends on; otherwise nearly for each address alone.
+FLOW_TABLE = "prefixes=ipv6_dst,ip_dst"
 MAX_INTERFACE_NAME = 15  # the kernel's bound
 TAKEN = frozenset({"lo", "all", "default"})
 
@@ -166,11 +168,11 @@ class Blueprint:
 
     def _bridge_setup(self) -> list[str]:
         """One transaction of ovs-vsctl: with one for each bridge a lab would take seconds."""
-        words: list[str] = []
+        words = ["--", "--id=@table", "create", "flow_table", FLOW_TABLE]
         for switch, bridge in self._bridges.items():
             words += ["--", "add-br", bridge, "--", "set", "bridge", bridge]
             words += ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13,OpenFlow14"]
-            words += [f"other_config:datapath-id={self._numbers[switch]:016x}"]
+            words += [f"other_config:datapath-id={self._numbers[switch]:016x}", "flow_tables:0=@table"]
             for port in range(1, len(self.topology.neighbours(switch)) + 1):
                 interface = f"{bridge}.{port}"
                 words += ["--", "add-port", bridge, interface]

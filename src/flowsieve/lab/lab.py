@@ -73,6 +73,11 @@ class Lab:
         """The socket of the switch daemon, for `ovs-appctl -t …`."""
         return self.directory / "ovs-vswitchd.ctl"
 
+    @property
+    def requests(self) -> Path:
+        """The socket on which the lab's controller takes requests, if it has one."""
+        return self.directory / "requests.sock"
+
     def interface(self, switch: str, neighbour: str) -> str:
         """The switch's end of the wire to a neighbour; it is port `topology.port(switch, neighbour)`."""
         return self._plan.interface(switch, neighbour)
@@ -114,6 +119,18 @@ class Lab:
             done = subprocess.run(words, capture_output=True, text=True, env=environment())
         if done.returncode:
             raise LabError(f"the link {a!r} - {b!r} stays as it is: {done.stderr.strip()}")
+
+    def remove_switch(self, switch: str) -> None:
+        """Take a switch away for good, with its end of every cable; the neighbours see their ports go down."""
+        self._check_up()
+        words = ["ovs-vsctl", f"--db=unix:{self.database}", "del-br", self.bridge(switch)]
+        with entered(self.switch_namespace):
+            for near in self.topology.neighbours(switch):
+                cable = ["ip", "link", "set", self.interface(switch, near), "down"]
+                subprocess.run(cable, capture_output=True, check=False, env=environment())
+            done = subprocess.run(words, capture_output=True, text=True, env=environment())
+        if done.returncode:
+            raise LabError(f"switch {switch!r} stays: {done.stderr.strip()}")
 
     def signal_vswitchd(self, number: signal.Signals) -> None:
         """Send a signal to the daemon that runs all switches, SIGSTOP say."""

@@ -17,6 +17,7 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
 from flowsieve.header.address import WIDTH
+from flowsieve.lab.blueprint import FLOW_TABLE
 from flowsieve.lab.counters import Count, Counters
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
@@ -135,7 +136,7 @@ def real_network(topology: Topology, capacity: int | None = None) -> Iterator[Re
 def bound_tables(lab: Lab, capacity: int) -> None:
     """Have the switches of a lab take so many entries and no more."""
     words = ["ovs-vsctl", f"--db=unix:{lab.database}", "--id=@table"]
-    words += ["create", "flow_table", f"flow_limit={capacity}", "overflow_policy=refuse"]
+    words += ["create", "flow_table", FLOW_TABLE, f"flow_limit={capacity}", "overflow_policy=refuse"]
     for switch in lab.topology.switches:
         words += ["--", "set", "bridge", lab.bridge(switch), "flow_tables:0=@table"]
     done = subprocess.run(words, capture_output=True, text=True, env=environment())

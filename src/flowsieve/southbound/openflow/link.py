@@ -200,7 +200,10 @@ class Link:
             await self._send()
 
     async def _watch(self) -> None:
-        """Look for signs of life: a stopped switch keeps its connection for long."""
+        """Look for signs of life: a stopped switch keeps its connection for long.
+
+        Time in which we ourselves were held up does not count: nobody listened then.
+        """
         while True:
             silent = self._loop.time() - self._heard
             if silent >= self._timing.silence:
@@ -208,7 +211,9 @@ class Link:
             if silent >= self._timing.echo:
                 self._connection.ping()
                 self._to_send.set()
+            due = self._loop.time() + self._timing.echo
             await asyncio.sleep(self._timing.echo)
+            self._heard += max(0.0, self._loop.time() - due)
 
     async def _end_when_given_up(self) -> None:
         await self._given_up.wait()

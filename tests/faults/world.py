@@ -1,0 +1,280 @@
+"""A lab under a controller, with applications that publish and subscribe while things break.
+
+The publishers' own logs tell what was sent and when, the subscribers' logs what arrived; `judge` compares them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from proxy import Proxy
+
+from flowsieve.client.session import Client, connect
+from flowsieve.client.stats import Stats
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.state import ControlState
+from flowsieve.errors import SwitchError
+from flowsieve.header.tag import POOLS
+from flowsieve.index.regular import RegularPlan
+from flowsieve.lab.blueprint import HOST_INTERFACE
+from flowsieve.lab.control import controlled
+from flowsieve.lab.lab import Lab, running
+from flowsieve.network.generators import generate
+from flowsieve.server import RequestServer
+from flowsieve.southbound.openflow.link import Timing
+
+SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
+TAG = POOLS["ipv6"][0]
+MARGIN = 0.3  # seconds around a fault in which a packet may be under way
+PATIENCE = 30.0  # seconds for anything to come about
+ATTEMPTS = 20  # at reading all tables
+RATE = 150.0  # events per second and publisher
+TIMING = Timing(answer=1.0, echo=0.3, silence=1.2, last_retry=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event as its publisher logged it."""
+
+    at: float
+    values: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A subscription, from its acknowledgement on, and what arrived for it: (publisher, number) of each event."""
+
+    host: str
+    filter: Filter
+    since: float
+    got: list[tuple[bytes, int]] = field(default_factory=list)
+
+
+class App(threading.Thread):
+    """An application on a host, on a thread and a loop of its own: that is how it gets into the host's namespace."""
+
+    def __init__(
+        self, lab: Lab, host: str, work: Callable[[Client], Awaitable[None]], publishes: bool
+    ) -> None:
+        super().__init__(name=f"app on {host}", daemon=True)
+        self.host = host
+        self.publishes = publishes
+        self.stats = Stats()
+        self.failure: BaseException | None = None
+        self._lab, self._work = lab, work
+        self._ended = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self._lab.inside(self.host):
+                asyncio.run(self._talk())
+        except BaseException as error:  # told when the application is ended
+            self.failure = error
+
+    async def _talk(self) -> None:
+        async with connect(f"unix:{self._lab.requests}", self.host) as client:
+            work = asyncio.ensure_future(self._work(client))
+            while not self._ended.is_set() and not work.done():
+                await asyncio.sleep(0.02)
+            self.stats = replace(client.stats)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            if not self._ended.is_set():
+                work.result()
+
+    def end(self) -> Stats:
+        """Have it leave; what it counted. Raises what went wrong in it."""
+        self._ended.set()
+        self.join(PATIENCE)
+        assert not self.is_alive(), f"{self.name} does not end"
+        if self.failure is not None:
+            raise self.failure
+        return self.stats
+
+
+class World:
+    """What there is to break, and what there is to judge by."""
+
+    def __init__(self, lab: Lab, dispatcher: Dispatcher, proxies: Mapping[str, Proxy], listen: Path) -> None:
+        self.lab = lab
+        self.dispatcher = dispatcher
+        self.proxies = proxies
+        self.listen = listen
+        self.sent: dict[bytes, dict[int, Sent]] = {}
+        self.wanted: list[Wanted] = []
+        self.outages: list[tuple[float, float]] = []
+        self.gone: set[str] = set()  # switches that are gone for good
+        self.cut_off: set[str] = set()  # their hosts
+        self.apps: list[App] = []
+        self._random = random.Random(1)
+
+    # Applications.
+
+    async def publish(self, host: str, rate: float = RATE) -> None:
+        """Have an application on a host publish random events from now on."""
+        began = threading.Event()
+        seed = self._random.random()
+
+        async def work(client: Client) -> None:
+            await client.advertise("True")
+            log = self.sent[client.publisher] = {}
+            dice, start, number = random.Random(seed), time.monotonic(), 0
+            began.set()
+            while True:
+                while number < (time.monotonic() - start) * rate:
+                    values = {"a": dice.randrange(256), "b": dice.randrange(256)}
+                    at = time.monotonic()
+                    log[client.publish_nowait(values)] = Sent(at, values)
+                    number += 1
+                await asyncio.sleep(0.002)
+
+        await self._begin(host, work, began, publishes=True)
+
+    async def subscribe(self, host: str, *filters: str) -> None:
+        """Have an application on a host subscribe; returns when all of it is acknowledged."""
+        began = threading.Event()
+
+        async def work(client: Client) -> None:
+            async with asyncio.TaskGroup() as tasks:
+                for text in filters:
+                    subscription = await client.subscribe(text)
+                    wanted = Wanted(host, subscription.filter, time.monotonic())
+                    self.wanted.append(wanted)
+
+                    async def listen(subscription=subscription, wanted=wanted) -> None:  # type: ignore[no-untyped-def]
+                        async for event in subscription:
+                            wanted.got.append((event.publisher, event.seq))
+
+                    tasks.create_task(listen())
+                began.set()
+
+        await self._begin(host, work, began, publishes=False)
+
+    async def populate(self) -> None:
+        """Two publishers, and subscribers on some hosts."""
+        hosts = list(self.lab.topology.hosts)
+        await self.publish(hosts[0])
+        await self.publish(hosts[len(hosts) // 2])
+        for number, host in enumerate(hosts[1:8]):
+            await self.subscribe(host, f"{20 * number} <= a < {20 * number + 90}", f"b < {30 + 10 * number}")
+
+    async def _begin(
+        self, host: str, work: Callable[[Client], Awaitable[None]], began: threading.Event, publishes: bool
+    ) -> None:
+        app = App(self.lab, host, work, publishes)
+        self.apps.append(app)
+        async with asyncio.timeout(PATIENCE):
+            while not began.is_set():
+                if app.failure is not None:
+                    raise app.failure
+                await asyncio.sleep(0.01)
+
+    # Faults.
+
+    @asynccontextmanager
+    async def outage(self, without: frozenset[str] = frozenset()) -> AsyncIterator[None]:
+        """Packets may be lost from here until the controller has repaired what was broken."""
+        start = time.monotonic()
+        yield
+        self.gone |= without
+        await self.repaired()
+        self.outages.append((start - MARGIN, time.monotonic() + MARGIN))
+
+    async def repaired(self) -> None:
+        """Wait until the controller has set all switches right, but for those that are gone."""
+        dispatcher = self.dispatcher
+        async with asyncio.timeout(PATIENCE):
+            while dispatcher.troubles.keys() != self.gone or not dispatcher.mended:
+                await asyncio.sleep(0.005)
+
+    # Judgement.
+
+    async def judge(self) -> int:
+        """Let all that is under way arrive, then compare the logs, and prove the tables; how many were lost."""
+        await asyncio.sleep(2 * MARGIN)
+        end = time.monotonic() - MARGIN
+        stats = [await asyncio.to_thread(app.end) for app in self.apps if app.host not in self.cut_off]
+        lost = sum(self._missing(wanted, end) for wanted in self.wanted if wanted.host not in self.cut_off)
+        assert sum(each.malformed for each in stats) == 0
+        assert sum(each.overflow for each in stats) == 0
+        await self.prove()
+        return lost
+
+    async def prove(self) -> None:
+        """Prove that what is really installed does what is asked for."""
+        for _ in range(ATTEMPTS):
+            await self.repaired()
+            with contextlib.suppress(SwitchError):  # a connection may be lost at any time
+                verdict = await self.dispatcher.verify()
+                assert verdict.holds, verdict
+                return
+        raise AssertionError(f"the tables cannot be read: {self.dispatcher.troubles}")
+
+    def _missing(self, wanted: Wanted, end: float) -> int:
+        """How many events a subscription missed while something was broken; none may be missing otherwise."""
+        got = Counter(wanted.got)
+        doubled = [event for event, times in got.items() if times > 1]
+        assert not doubled, f"{wanted.host} got {len(doubled)} events twice, {doubled[:3]} among them"
+        lost = 0
+        for publisher, log in self.sent.items():
+            for number, event in log.items():
+                if not wanted.since < event.at < end or not wanted.filter.matches(event.values):
+                    continue
+                if (publisher, number) not in got:
+                    excused = any(begin < event.at < until for begin, until in self.outages)
+                    assert excused, (
+                        f"{wanted.host} missed event {number}, sent {event.at - wanted.since:.3f} s after "
+                        f"{wanted.filter.text!r} was acknowledged"
+                    )
+                    lost += 1
+        strange = [each for each in got if each[1] not in self.sent.get(each[0], {})]
+        assert not strange, f"{wanted.host} got {len(strange)} events that nobody logged"
+        return lost
+
+
+@asynccontextmanager
+async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
+    """A lab and its controller, for not more than so many seconds."""
+    with running(generate(topology)) as lab, tempfile.TemporaryDirectory(prefix="fs-") as directory:
+        folder = Path(directory)
+        proxies = {
+            switch: Proxy(folder / f"{number}.sock", lab.management(switch))
+            for number, switch in enumerate(lab.topology.switches)
+        }
+        for proxy in proxies.values():
+            await proxy.start()
+        listen = folder / "listen.sock"
+        groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
+        state = ControlState(lab.topology, RegularPlan.make(SCHEMA))
+        addresses = {switch: f"unix:{proxy.path}" for switch, proxy in proxies.items()}
+        async with (
+            asyncio.timeout(seconds),
+            controlled(
+                lab, state, TAG, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
+            ) as dispatcher,
+            RequestServer(dispatcher, f"unix:{lab.requests}", groups, HOST_INTERFACE),
+        ):
+            made = World(lab, dispatcher, proxies, listen)
+            try:
+                await made.repaired()
+                yield made
+            finally:
+                for app in made.apps:
+                    app._ended.set()
+                for app in made.apps:
+                    await asyncio.to_thread(app.join, PATIENCE)
+                for proxy in proxies.values():
+                    await proxy.stop()
