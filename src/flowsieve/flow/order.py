@@ -51,9 +51,9 @@ def tight(old: Table, changes: Sequence[Change], capacity: int) -> list[Change]:
     apply_changes(new, changes)
     if top not in old and len(old) >= capacity > 1:
         first = make_room(old, top)
-        table = dict(old)
-        apply_changes(table, first)
-        return first + tight(table, changes_between(table, new), capacity)
+        roomier = dict(old)
+        apply_changes(roomier, first)
+        return first + tight(roomier, changes_between(roomier, new), capacity)
     below_old = {dz for dz in old if top.covers(dz) and dz != top}
     below_new = {dz for dz in new if top.covers(dz) and dz != top}
     changed = [change.dz for change in changes if change.dz != top]
