@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,23 +148,27 @@ def coarsened(
     compiler: Compiler, switch: str, limit: int, weights: Weights, price: float | None = None
 ) -> Coarse:
     """A table of at most `limit` entries where that is possible, at the given price of an entry if that still fits."""
-    pruning = [Pruning(compiler, trie, weights) for trie in compiler.tries(switch)]
+    ports = len(compiler.topology.neighbours(switch))
+    pruning = [Pruning(compiler, trie, ports, weights) for trie in compiler.tries(switch)]
 
     def size(price: float) -> int:
         return sum(part.size(price) for part in pruning)
 
     if price is None or not (limit * WASTEFUL <= size(price) <= limit or price == math.inf):
         goal = limit if limit < 20 else math.floor(limit * SLACK)
-        price = _cheapest(size, goal, weights.total)
+        price = _cheapest(size, goal)
     table: dict[Dz, Ports] = {}
+    waste = 0.0
     for part in pruning:
-        table |= part.table(price)
-    return Coarse(table, price, sum(part.waste(price) for part in pruning) / weights.total)
+        entries, more = part.table(price)
+        table |= entries
+        waste += more
+    return Coarse(table, price, waste)
 
 
-def _cheapest(size: Callable[[float], int], goal: int, most: float) -> float:
+def _cheapest(size: Callable[[float], int], goal: int) -> float:
     """The lowest price per entry at which the table is no larger than the goal."""
-    low, high = -60.0, math.log2(most) + 8
+    low, high = -60.0, 8.0
     if size(2.0**high) > goal:
         return math.inf
     for _ in range(ROUNDS):
@@ -178,66 +181,49 @@ def _cheapest(size: Callable[[float], int], goal: int, most: float) -> float:
 
 
 class Pruning:
-    """One trie laid out with what collapsing each subtree would cost."""
+    """One trie laid out with what its cells need and what they would waste."""
 
-    def __init__(self, compiler: Compiler, trie: int, weights: Weights) -> None:
-        view = compiler.view(trie)
+    def __init__(self, compiler: Compiler, trie: int, ports: int, weights: Weights) -> None:
+        view, words = compiler.view(trie), compiler.words
         n = int(trie_kernel.count_nodes(view.links, view.root, view.scratch))
-        self._palette: tuple[Any, Any, Any, Any, Any, Any] = view.palette
-        self._ends = np.zeros(n, np.int64)
-        self._keys = np.zeros((n, 3), np.uint64)
-        self._extras = np.zeros(n)
-        self._singles, self._values = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self._costs, self._ways, self._keep = np.zeros(n), np.zeros(n, np.int8), np.zeros(n, np.bool_)
-        self._words = compiler.words
-        unions = np.zeros((n, compiler.words), np.uint64)
-        coarsen_kernel.price_nodes(
+        self._ends, self._keys = np.zeros(n, np.int64), np.zeros((n, 3), np.uint64)
+        self._needs, self._waste = np.zeros((n, words), np.uint64), np.zeros((n, ports))
+        self._labels = np.zeros((n, coarsen_kernel.FEW, words), np.uint64)
+        self._costs = np.zeros((n, coarsen_kernel.FEW))
+        self._price = math.nan  # that the labels were weighed at
+        coarsen_kernel.weigh_nodes(
             view.links,
             view.sets,
             view.root,
             view.start,
             view.first,
-            weights.cells,
-            weights.mass,
+            weights.traffic,
             view.hosts,
             view.scratch,
             self._ends,
             self._keys,
-            unions,
-            self._extras,
-        )
-        coarsen_kernel.single_sets(unions, self._singles, *self._palette)
-
-    def waste(self, price: float) -> float:
-        """Cut at a price per entry; the mass of unwanted copies that the cut sends."""
-        return float(
-            coarsen_kernel.cut_tree(
-                *self._palette,
-                self._ends,
-                self._extras,
-                self._singles,
-                price,
-                self._costs,
-                self._values,
-                self._ways,
-                self._keep,
-            )
+            self._needs,
+            self._waste,
         )
 
     def size(self, price: float) -> int:
-        """How many entries the table at a price has."""
-        self.waste(price)
-        return self._make(np.zeros((0, 3 + self._words), np.uint64), False)
+        """How many entries the table at a price per entry has."""
+        return self._make(price, 0)[1]
 
-    def table(self, price: float) -> dict[Dz, Ports]:
-        out = np.zeros((self.size(price), 3 + self._words), np.uint64)
-        self._make(out, True)
-        return Compiler.named(out)
+    def table(self, price: float) -> tuple[dict[Dz, Ports], float]:
+        """The table at a price per entry, and the unwanted copies per event to expect of it."""
+        rows, _, waste = self._make(price, self.size(price))
+        return Compiler.named(rows), waste
 
-    def _make(self, out: NDArray[np.uint64], write: bool) -> int:
-        rows, vectors, *_ = self._palette
-        return int(
-            coarsen_kernel.table_of_cut(
-                rows, vectors, self._ends, self._keys, self._keep, self._values, out, write
+    def _make(self, price: float, room: int) -> tuple[NDArray[np.uint64], int, float]:
+        """The rows of the table if there is room for them; how many it has, and its waste."""
+        if price != self._price:
+            coarsen_kernel.weigh_labels(
+                self._ends, self._needs, self._waste, price, self._labels, self._costs
             )
+            self._price = price
+        rows = np.zeros((room, 3 + self._needs.shape[1]), np.uint64)
+        size, waste = coarsen_kernel.make_table(
+            self._ends, self._keys, self._waste, price, self._labels, self._costs, rows, room > 0
         )
+        return rows, int(size), float(waste)

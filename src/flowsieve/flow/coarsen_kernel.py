@@ -1,9 +1,12 @@
 """Fit a switch's table into few entries, where that costs least unwanted traffic.
 
-A subtree may be collapsed into one region that gets every port any part of it needs; its price is the traffic
-that then goes out of ports that did not ask for it. For a price λ of an entry, one pass bottom-up finds the
-best cut of the trie (collapse, or keep what the children need); the cut's labels then make the smallest
-table. λ is chosen so that the table fits.
+Every cell gets the ports that it needs, and may get more; that costs the traffic that then goes out of ports
+that did not ask for it. For a price λ of an entry, one pass bottom-up finds what each subtree costs with a
+label handed down from above, and one pass top-down takes the labels. λ is chosen so that the table fits.
+
+A subtree can always set a label of its own for λ, so only labels that cost less than that on top of the best one
+have to be known. For a node these are labels of its halves or unions of them, and with all of them the
+cut would be the best there is. The FEW cheapest come close to it: tests/flow/test_capacity.py has the plain twin.
 """
 
 from __future__ import annotations
@@ -11,56 +14,77 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.flow.palette_kernel import PICKS, combined_set, in_set, intern_one, mixed
+from flowsieve.flow.palette_kernel import mixed
 from flowsieve.flow.spread_kernel import ADVERTISED, WANTED
 from flowsieve.flow.table_kernel import arriving_port, write_label
 from flowsieve.flow.trie_kernel import LEFT, go_on
-from flowsieve.flow.words_kernel import NONE, ZERO, bit_at, has_port
+from flowsieve.flow.words_kernel import NONE, ONE, ZERO, bit_at, has_port, lowest_bit
+
+FEW = 4  # labels kept per node
+LEAK = (
+    0.02  # of what nobody here asked for, this part is expected to come from coarse neighbours all the same
+)
+
+# Columns of `spans`: the cells and the events inside a node; of `sums`: the mass that wider cells spread over it,
+# all mass in it, and what it weighs.
+CELLS, CELLS_END, EVENTS, EVENTS_END = 0, 1, 2, 3
+SPREAD, MASS, WEIGHT = 0, 1, 2
 
 
 @njit(cache=True)
-def first_with_bit(cells, low, high, depth):
-    """Where the sorted cells in [low, high), alike before this depth, turn from 0 to 1 at it."""
+def first_with_bit(rows, low, high, depth):
+    """Where the sorted rows in [low, high), alike before this depth, turn from 0 to 1 at it."""
     while low < high:
         middle = (low + high) // 2
-        if bit_at(cells[middle, 0], cells[middle, 1], depth):
+        if bit_at(rows[middle, 0], rows[middle, 1], depth):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-@njit(cache=True, nogil=True)
-def price_nodes(
-    links, sets, root, start, first, cells, mass, is_host, scratch, ends, keys, unions, extras
-):  # fmt: skip
-    """The trie in preorder: where each subtree ends, its dz, the ports it needs, and what collapsing it would cost.
+@njit(cache=True)
+def weigh_half(traffic, bit, depth, spans, sums):
+    """From the node at this depth to one half of it: what that weighs (`flow.weights`)."""
+    cells, mass, events, prior = traffic
+    low, high, first, last = spans[depth]
+    seen = last - first
+    if bit:
+        low, first = first_with_bit(cells, low, high, depth), first_with_bit(events, first, last, depth)
+    else:
+        high, last = first_with_bit(cells, low, high, depth), first_with_bit(events, first, last, depth)
+    spread = sums[depth, SPREAD] / 2
+    while low < high and np.int64(cells[low, 2]) == depth + 1:
+        spread += mass[low + 1] - mass[low]
+        low += 1
+    inside = mass[high] - mass[low] + spread
+    share = (last - first + prior * (inside / sums[depth, MASS])) / (seen + prior)
+    spans[depth + 1, CELLS], spans[depth + 1, CELLS_END] = low, high
+    spans[depth + 1, EVENTS], spans[depth + 1, EVENTS_END] = first, last
+    sums[depth + 1, SPREAD], sums[depth + 1, MASS] = spread, inside
+    sums[depth + 1, WEIGHT] = sums[depth, WEIGHT] * share
 
-    Traffic is given as sorted cells (rows of hi, lo, length) over which a mass is spread evenly; `mass` adds
-    up the cells before each. A leaf weighs what lies in it; nothing, where nothing can arrive. What coarse
-    neighbours send too much weighs nothing either: it is little.
+
+@njit(cache=True, nogil=True)
+def weigh_nodes(links, sets, root, start, first, traffic, is_host, scratch, ends, keys, needs, waste):
+    """The trie in preorder: where each subtree ends, its dz, the ports a leaf needs, what is unwanted at each port.
+
+    `traffic` is that of `flow.weights.Weights`. A leaf weighs what is expected in it; little, where only coarse
+    neighbours would send anything; nothing, where nobody else publishes.
     """
     path, stage, place = scratch[0], scratch[1], scratch[2].copy()
     left, wanted, advertised = links[LEFT], sets[WANTED], sets[ADVERTISED]
     deep, words = path.shape[0], wanted.shape[1]
-    waste = np.zeros((deep + 1, words * 64))  # by level: what goes unwanted out of each port
-    lows, highs = np.zeros(deep + 1, np.int64), np.zeros(deep + 1, np.int64)
-    spread = np.zeros(deep + 1)  # by level: the part of the mass of wider cells that falls into the node
+    spans, sums = np.zeros((deep + 1, 4), np.int64), np.zeros((deep + 1, 3))  # by depth
     nothing = np.zeros(words, np.uint64)
     hi, lo = first
-    low, high, thin = 0, cells.shape[0], 0.0
-    for depth in range(start + 1):
-        while low < high and np.int64(cells[low, 2]) == depth:
-            thin += mass[low + 1] - mass[low]
-            low += 1
-        if depth < start:
-            middle = first_with_bit(cells, low, high, depth)
-            if bit_at(hi, lo, depth):
-                low = middle
-            else:
-                high = middle
-            thin /= 2
-    lows[0], highs[0], spread[0] = low, high, thin
+    cells, mass, events, _ = traffic
+    while spans[0, CELLS] < cells.shape[0] and cells[spans[0, CELLS], 2] == ZERO:
+        spans[0, CELLS] += 1
+    spans[0, CELLS_END], spans[0, EVENTS_END] = cells.shape[0], events.shape[0]
+    sums[0, SPREAD], sums[0, MASS], sums[0, WEIGHT] = mass[spans[0, CELLS]], mass[-1], 1.0
+    for depth in range(start):
+        weigh_half(traffic, bit_at(hi, lo, depth), depth, spans, sums)
     level, path[0], stage[0], n = 0, root, 0, 0
     while level >= 0:
         node = np.int64(path[level])
@@ -68,127 +92,126 @@ def price_nodes(
         if stage[level] == 0:
             place[level] = n
             keys[n, 0], keys[n, 1], keys[n, 2] = hi, lo, np.uint64(depth)
-            waste[level, :] = 0.0
-            unions[n, :] = ZERO
             n += 1
-            if left[node] < 0:
-                at = place[level]
-                write_label(wanted[node], advertised[node], unions[at])
-                source = arriving_port(wanted[node], advertised[node], is_host, nothing)
-                if source != NONE:
-                    weight = mass[highs[level]] - mass[lows[level]] + spread[level]
-                    for port in range(words * 64):
-                        if port != source and not has_port(unions[at], port):
-                            waste[level, port] = weight
-                extras[at] = 0.0
-                ends[at] = n
-        if left[node] >= 0 and stage[level] < 2:
-            middle = first_with_bit(cells, lows[level], highs[level], depth)
-            low, high, thin = lows[level], highs[level], spread[level] / 2
-            if stage[level] == 0:
-                high = middle
-            else:
-                low = middle
-            while low < high and np.int64(cells[low, 2]) == depth + 1:
-                thin += mass[low + 1] - mass[low]
-                low += 1
-            level, hi, lo = go_on(left, path, stage, level, depth, hi, lo)
-            lows[level], highs[level], spread[level] = low, high, thin
-            continue
         at = place[level]
         if left[node] >= 0:
-            ends[at] = n
-            price = 0.0
-            for port in range(words * 64):
-                if has_port(unions[at], port):
-                    price += waste[level, port]
-            # A hair's difference by place, so that equal prices do not all fall at one λ.
-            seed = mixed(mixed(np.uint64(depth), keys[at, 0]), keys[at, 1])
-            extras[at] = price * (1.0 + 1e-6 * np.float64(seed >> np.uint64(44)) / 2.0**20)
-        if level > 0:
-            parent = place[level - 1]
-            for w in range(words):
-                unions[parent, w] |= unions[at, w]
-            for port in range(words * 64):
-                waste[level - 1, port] += waste[level, port]
-        if left[node] >= 0:
+            if stage[level] < 2:
+                weigh_half(traffic, stage[level], depth, spans, sums)
+            else:
+                ends[at] = n
+                waste[at] = waste[at + 1] + waste[ends[at + 1]]
             level, hi, lo = go_on(left, path, stage, level, depth, hi, lo)
-        else:
-            level -= 1
+            continue
+        ends[at] = n
+        write_label(wanted[node], advertised[node], needs[at])
+        source = arriving_port(wanted[node], advertised[node], is_host, nothing)
+        weight = sums[depth, WEIGHT]
+        if source == NONE:
+            weight *= LEAK
+            source = arriving_port(wanted[node], advertised[node], is_host, ~nothing)
+        if source != NONE:
+            # A hair's difference by place, so that equal weights do not all fall at one λ.
+            seed = mixed(mixed(np.uint64(depth), hi), lo)
+            weight *= 1.0 + 1e-6 * np.float64(seed >> np.uint64(44)) / 2.0**20
+            for port in range(waste.shape[1]):
+                if port != source and not has_port(needs[at], port):
+                    waste[at, port] = weight
+        level -= 1
     return n
 
 
-@njit(cache=True, nogil=True)
-def single_sets(unions, singles, rows, vectors, label_ids, set_ids, combined, sizes):
-    """Per node the set of the one label that it has when collapsed."""
-    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
-    for k in range(unions.shape[0]):
-        singles[k] = intern_one(palette, unions[k])
+@njit(cache=True)
+def covers(label, other):
+    for w in range(label.shape[0]):
+        if other[w] & ~label[w] != ZERO:
+            return False
+    return True
+
+
+@njit(cache=True)
+def cost_of_more(label, fewer, waste):
+    """What a label costs on top of one with fewer ports, at the most."""
+    cost = 0.0
+    for w in range(label.shape[0]):
+        more = label[w] & ~fewer[w]
+        while more != ZERO:
+            cost += waste[(w << 6) + lowest_bit(more)]
+            more &= more - ONE
+    return cost
+
+
+@njit(cache=True)
+def cost_without_entry(label, labels, costs, waste):
+    """What a node costs, at the most, if the label from above is left in force there."""
+    least = np.inf
+    for i in range(FEW):
+        if costs[i] >= least:
+            break
+        if covers(label, labels[i]):
+            least = min(least, costs[i] + cost_of_more(label, labels[i], waste))
+    return least
+
+
+@njit(cache=True)
+def consider(label, waste, price, labels, costs, k, left, right):
+    """Keep a label among the few of node k, if it is one of the cheapest."""
+    cost = min(costs[left, 0] + price, cost_without_entry(label, labels[left], costs[left], waste[left]))
+    cost += min(costs[right, 0] + price, cost_without_entry(label, labels[right], costs[right], waste[right]))
+    if cost >= costs[k, FEW - 1] or cost >= costs[k, 0] + price:
+        return
+    # Known already, or no cheaper than to add ports to one that is.
+    if cost >= cost_without_entry(label, labels[k], costs[k], waste[k]) * (1.0 - 1e-9):
+        return
+    at = FEW - 1
+    while at > 0 and costs[k, at - 1] > cost:
+        costs[k, at] = costs[k, at - 1]
+        labels[k, at, :] = labels[k, at - 1]
+        at -= 1
+    costs[k, at] = cost
+    labels[k, at, :] = label
 
 
 @njit(cache=True, nogil=True)
-def cut_tree(
-    rows, vectors, label_ids, set_ids, combined, sizes, ends, extras, singles, price, costs, values, ways,
-    keep
-):  # fmt: skip
-    """A good cut at a price per entry: `keep[k]` is whether node k is split further. Returns the waste of the cut.
-
-    Bottom-up, a node is worked out both collapsed and split at best; the parent chooses, since a collapsed
-    child's label may ask for an entry that a split one's would not. What children need is counted as the
-    smallest table counts it: one more entry where they have no label in common. `ways[k]` says which children
-    are collapsed in the best split.
-    """
-    palette = (rows, vectors, label_ids, set_ids, combined, sizes)
-    n = ends.shape[0]
-    for k in range(n - 1, -1, -1):
-        costs[k] = np.inf
+def weigh_labels(ends, needs, waste, price, labels, costs):
+    """Per node the labels that are cheapest to be handed down from above, at a price per entry, and their costs."""
+    costs[:] = np.inf
+    union = np.zeros(needs.shape[1], np.uint64)
+    for k in range(ends.shape[0] - 1, -1, -1):
         if ends[k] == k + 1:
+            labels[k, 0, :] = needs[k]
+            costs[k, 0] = 0.0
             continue
         left, right = k + 1, ends[k + 1]
-        for way in range(4):
-            cost = (extras[left] if way & 1 else costs[left]) + (extras[right] if way & 2 else costs[right])
-            if cost >= costs[k]:
-                continue
-            both, apart = combined_set(
-                palette,
-                singles[left] if way & 1 else values[left],
-                singles[right] if way & 2 else values[right],
-            )
-            if apart:
-                cost += price
-            if cost < costs[k]:
-                costs[k], values[k], ways[k] = cost, both, way
-    whole = extras[0] + (0.0 if in_set(vectors, singles[0], 0) else price)
-    apart = costs[0] + (price if ends[0] > 1 and not in_set(vectors, values[0], 0) else 0.0)
-    keep[0] = apart < whole
-    waste, k = 0.0, 0
-    while k < n:
-        if keep[k]:
-            keep[k + 1], keep[ends[k + 1]] = ways[k] & 1 == 0, ways[k] & 2 == 0
-            k += 1
-        else:
-            waste += extras[k]
-            values[k] = singles[k]
-            k = ends[k]
-    return waste
+        for half in (left, right):
+            for i in range(FEW):
+                if costs[half, i] < np.inf:
+                    consider(labels[half, i], waste, price, labels, costs, k, left, right)
+        for i in range(FEW):
+            for j in range(FEW):
+                if costs[left, i] + costs[right, j] < costs[k, 0] + price:
+                    union[:] = labels[left, i] | labels[right, j]
+                    consider(union, waste, price, labels, costs, k, left, right)
 
 
 @njit(cache=True, nogil=True)
-def table_of_cut(rows, vectors, ends, keys, keep, values, out, write):
-    """The smallest table of the cut's labels; its entries into `out` if asked (hi, lo, length, ports...)."""
-    n, count = ends.shape[0], 0
-    above = np.zeros(200, np.int64)  # the label in force, by depth
+def make_table(ends, keys, waste, price, labels, costs, out, write):
+    """The size of the table at a price, and its waste; its entries into `out` if asked (hi, lo, length, ports...)."""
+    count, wasted = 0, 0.0
+    force = np.zeros(
+        (200, labels.shape[2]), np.uint64
+    )  # the label in force, by depth; first that of no entry
     top = np.int64(keys[0, 2])
-    k = 0
-    while k < n:
-        depth = np.int64(keys[k, 2]) - top
-        label = above[depth - 1] if depth > 0 else 0
-        if not in_set(vectors, values[k], label):
-            label = vectors[PICKS][values[k]]
+    for k in range(ends.shape[0]):
+        depth = np.int64(keys[k, 2]) - top + 1
+        label = force[depth]
+        label[:] = force[depth - 1]
+        without = cost_without_entry(label, labels[k], costs[k], waste[k])
+        if without == np.inf or costs[k, 0] + price < without:
+            label[:] = labels[k, 0]
             if write:
                 out[count, :3] = keys[k]
-                out[count, 3:] = rows[0][label]
+                out[count, 3:] = label
             count += 1
-        above[depth] = label
-        k = k + 1 if keep[k] else ends[k]
-    return count
+        if ends[k] == k + 1:
+            wasted += cost_of_more(label, force[0], waste[k])
+    return count, wasted

@@ -1,4 +1,9 @@
-"""Where events are expected to fall: cells of the space, each with a mass that is spread evenly over it."""
+"""Where events are expected to fall: in cells with a mass that is spread evenly over each, and as a sample fell.
+
+A node weighs a share of what the node above it does: the share of the sample's events there that fall into it,
+as if PRIOR more had fallen as the mass lies. So a sample tells where it is thick, and where it is thin its
+single events are not chased: tables are finer than samples. Without a sample the mass tells.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.sample import EventSample
+from flowsieve.index.sample import PRIOR, EventSample
 
-POINT = 128  # the length of a cell that is a single event
-VOLUME = 0.02  # what the whole space weighs beside all else: cells that nothing hints at are not free
-HINT = 0.3  # what interests weigh beside a sample: they tell of events that the sample missed
+VOLUME = 0.02  # what the whole space weighs beside interests: cells that nothing hints at are not free
+THIN = 1.0  # the same beside a sample: where that is thin, interests hint at no more than volume does
 MOST_INTERESTS = 4096
 
 Cells = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64]]
@@ -21,10 +25,11 @@ Cells = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """Sorted cells (rows of hi, lo, length) and the mass of all cells before each, and in all."""
+    """Sorted cells (rows of hi, lo, length), the mass of all before each and in all; sorted events (rows of hi, lo)."""
 
     cells: NDArray[np.uint64]
     mass: NDArray[np.float64]
+    events: NDArray[np.uint64]
 
     @classmethod
     def of(cls, interests: Sequence[DzSet] = (), sample: EventSample | None = None) -> Weights:
@@ -33,24 +38,19 @@ class Weights:
         People subscribe to what happens: without a sample their interests are the best guess there is. Each
         weighs the same, spread over its dz by volume. Of very many, evenly chosen ones do.
         """
-        parts = [_whole(VOLUME)]
+        parts = [_whole(VOLUME if sample is None else THIN)]
         if interests:
-            parts.append(
-                _spread(
-                    interests[:: max(1, len(interests) // MOST_INTERESTS)], 1.0 if sample is None else HINT
-                )
-            )
-        if sample is not None and len(sample):
-            n = len(sample)
-            parts.append((sample.hi, sample.lo, np.full(n, POINT), np.full(n, 1 / n)))
+            parts.append(_spread(interests[:: max(1, len(interests) // MOST_INTERESTS)]))
         hi, lo, length, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         rows = np.column_stack((hi, lo, length.astype(np.uint64)))
         order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
-        return cls(np.ascontiguousarray(rows[order]), np.concatenate(([0.0], np.cumsum(mass[order]))))
+        events = np.empty((0, 2), np.uint64) if sample is None else np.column_stack((sample.hi, sample.lo))
+        return cls(np.ascontiguousarray(rows[order]), np.concatenate(([0.0], np.cumsum(mass[order]))), events)
 
     @property
-    def total(self) -> float:
-        return float(self.mass[-1])
+    def traffic(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], float]:
+        """As the kernel takes it."""
+        return self.cells, self.mass, self.events, PRIOR
 
 
 def _whole(mass: float) -> Cells:
@@ -58,10 +58,10 @@ def _whole(mass: float) -> Cells:
     return nothing, nothing, np.zeros(1, np.int64), np.full(1, mass)
 
 
-def _spread(interests: Sequence[DzSet], mass: float) -> Cells:
-    """The dz of interests of equal weight that add up to a mass."""
+def _spread(interests: Sequence[DzSet]) -> Cells:
+    """The dz of interests of equal weight that add up to one."""
     volumes = [np.exp2(-dz.length.astype(float)) for dz in interests]
-    shares = np.concatenate([volume / volume.sum() for volume in volumes]) * (mass / len(interests))
+    shares = np.concatenate([volume / volume.sum() for volume in volumes]) / len(interests)
     hi, lo, length = (
         np.concatenate([getattr(dz, name) for dz in interests]) for name in ("hi", "lo", "length")
     )
