@@ -39,6 +39,7 @@ SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in (
 TAG = POOLS["ipv6"][0]
 MARGIN = 0.3  # seconds around a fault in which a packet may be under way
 PATIENCE = 30.0  # seconds for anything to come about
+QUIET = 1.0  # seconds without an arrival, after which none is expected any more
 ATTEMPTS = 20  # at reading all tables
 RATE = 150.0  # events per second and publisher
 TIMING = Timing(answer=1.0, echo=0.3, silence=1.2, last_retry=0.2)
@@ -204,14 +205,23 @@ class World:
 
     async def judge(self) -> int:
         """Let all that is under way arrive, then compare the logs, and prove the tables; how many were lost."""
-        await asyncio.sleep(2 * MARGIN)
-        end = time.monotonic() - MARGIN
-        stats = [await asyncio.to_thread(app.end) for app in self.apps if app.host not in self.cut_off]
-        lost = sum(self._missing(wanted, end) for wanted in self.wanted if wanted.host not in self.cut_off)
+        await self.prove()
+        there = [app for app in self.apps if app.host not in self.cut_off]
+        stats = [await asyncio.to_thread(app.end) for app in there if app.publishes]
+        await self._quiet()
+        stats += [await asyncio.to_thread(app.end) for app in there if not app.publishes]
+        lost = sum(self._missing(wanted) for wanted in self.wanted if wanted.host not in self.cut_off)
         assert sum(each.malformed for each in stats) == 0
         assert sum(each.overflow for each in stats) == 0
-        await self.prove()
         return lost
+
+    async def _quiet(self) -> None:
+        """Wait until nothing has arrived for a while."""
+        count, since, end = -1, time.monotonic(), time.monotonic() + PATIENCE
+        while time.monotonic() < min(since + QUIET, end):
+            if count != (count := sum(len(wanted.got) for wanted in self.wanted)):
+                since = time.monotonic()
+            await asyncio.sleep(0.02)
 
     async def prove(self) -> None:
         """Prove that what is really installed does what is asked for."""
@@ -223,7 +233,7 @@ class World:
                 return
         raise AssertionError(f"the tables cannot be read: {self.dispatcher.troubles}")
 
-    def _missing(self, wanted: Wanted, end: float) -> int:
+    def _missing(self, wanted: Wanted) -> int:
         """How many events a subscription missed while something was broken; none may be missing otherwise."""
         got = Counter(wanted.got)
         doubled = [event for event, times in got.items() if times > 1]
@@ -231,7 +241,7 @@ class World:
         lost = 0
         for publisher, log in self.sent.items():
             for number, event in log.items():
-                if not wanted.since < event.at < end or not wanted.filter.matches(event.values):
+                if event.at < wanted.since or not wanted.filter.matches(event.values):
                     continue
                 if (publisher, number) not in got:
                     excused = any(begin < event.at < until for begin, until in self.outages)

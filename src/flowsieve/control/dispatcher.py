@@ -38,7 +38,7 @@ from flowsieve.network.mend import Edge
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
-DRAIN_SECONDS = 0.05  # for what a publisher sent before it stopped
+DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 _REVERSE = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 
 
