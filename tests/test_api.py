@@ -14,9 +14,9 @@ from flowsieve import PubSub, Schema, fat_tree
 from flowsieve.client import pubsub
 
 NAMES = [
-    "Attribute", "BadInput", "Dz", "DzSet", "Filter", "FlowsieveError", "PubSub", "Published", "Refused", "RegularPlan",
-    "Schema", "Settings", "Subscription", "Tables", "Topology", "TreeMap",
-    "fat_tree", "grid", "line", "ring", "star", "tree",
+    "Attribute", "BadInput", "Client", "Dz", "DzSet", "Filter", "FlowsieveError", "PubSub", "Published", "Refused",
+    "RegularPlan", "Schema", "Settings", "Subscription", "Tables", "Topology", "TreeMap",
+    "connect", "fat_tree", "grid", "line", "ring", "star", "tree",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flowsieve.client.pubsub import Published, PubSub, Subscription
+    from flowsieve.client.session import Client, connect
     from flowsieve.content.filter import Filter
     from flowsieve.content.schema import Attribute, Schema
     from flowsieve.control.state import Settings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Attribute": "content.schema",
     "BadInput": "errors",
+    "Client": "client.session",
     "Dz": "index.dz",
     "DzSet": "index.dzset",
     "Filter": "content.filter",
@@ -38,6 +40,7 @@ _HOMES = {
     "Tables": "flow.compiler",
     "Topology": "network.topology",
     "TreeMap": "network.tree",
+    "connect": "client.session",
     "fat_tree": "network.generators",
     "grid": "network.generators",
     "line": "network.generators",
@@ -49,6 +52,7 @@ _HOMES = {
 __all__ = [
     "Attribute",
     "BadInput",
+    "Client",
     "Dz",
     "DzSet",
     "Filter",
@@ -63,6 +67,7 @@ __all__ = [
     "Tables",
     "Topology",
     "TreeMap",
+    "connect",
     "fat_tree",
     "grid",
     "line",
