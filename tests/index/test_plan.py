@@ -36,7 +36,10 @@ def test_a_plan_says_what_it_is_and_for_which_schema() -> None:
     ("data", "message"),
     [
         ([], "not list"),
-        (written(kind="regulr"), r"no plan of kind 'regulr', only regular; did you mean 'regular'\?"),
+        (
+            written(kind="regulr"),
+            r"no plan of kind 'regulr', only regular, adaptive, .*; did you mean 'regular'\?",
+        ),
         (written(kind=3), "no plan of kind 3"),
         (written(schema="abc"), "a schema with digest 'abc'"),
         (written(bits=24), "bits = 24 is more than the 23"),

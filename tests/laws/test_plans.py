@@ -2,128 +2,68 @@
 
 from __future__ import annotations
 
-import string
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from plans import (
+    EVERY_KIND,
+    Case,
+    attributes,
+    cases,
+    constraints,
+    cuts,
+    events,
+    filters,
+    plans,
+    selective_plans,
+    values,
+)
 
-from flowsieve.content.box import Constraint, Interval, Text
-from flowsieve.content.event import EventBatch
+from flowsieve.content.box import Interval
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
-from flowsieve.errors import BadFilter
+from flowsieve.errors import BadFilter, Refused
 from flowsieve.index import cover, refine
+from flowsieve.index.cuts import CutAxis
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.grid import Axis
+from flowsieve.index.extent import remainders
+from flowsieve.index.grid import Axis, Line
 from flowsieve.index.inverse import Unfound, number_in, string_in
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plan import plan_from_json
 from flowsieve.index.sample import EventSample
+from flowsieve.index.selective import SelectivePlan
 from flowsieve.index.walk import Cell, cell_of, root, spans
 from flowsieve.index.witness import meet, uncovered
 
-WORDS = ["", "a", "ab", "abc", "b", "ba", "xyz", "abcdefgh", "abcdefghi", "ü", "zz top"]
-
-floats = st.floats(-1e6, 1e6, allow_nan=False) | st.integers(-8, 8).map(lambda n: n / 8)
-
-
-@st.composite
-def ranges(draw: st.DrawFn, kind: str) -> dict[str, Any]:
-    if kind == "int":
-        low = draw(st.integers(-20, 20) | st.integers(-(2**53), 2**53 - 300))
-        return {"min": low, "max": low + draw(st.integers(0, 20) | st.integers(0, 250))}
-    low, high = sorted(draw(st.lists(floats, min_size=2, max_size=2, unique=True)))
-    return {"min": low, "max": high}
-
-
-@st.composite
-def attributes(draw: st.DrawFn, name: str = "x", kinds: str = "int float enum bool string") -> Attribute:
-    kind = draw(st.sampled_from(kinds.split()))
-    table: dict[str, Any] = {"type": kind}
-    if kind in ("int", "float"):
-        table |= draw(ranges(kind))
-    elif kind == "enum":
-        table["values"] = list(string.ascii_lowercase[: draw(st.integers(1, 7))])
-    elif kind == "string":
-        table["prefix"] = draw(st.booleans())
-    return Attribute.parse(name, table)
-
-
-def values(attribute: Attribute) -> st.SearchStrategy[Any]:
-    """Values of an attribute, often on the edges of cells."""
-    if attribute.kind == "string":
-        return st.sampled_from(WORDS) | st.text(max_size=10)
-    if attribute.kind != "float":
-        return st.integers(int(attribute.min), int(attribute.max)).map(attribute.value)
-    low, high = float(attribute.min), float(attribute.max)
-
-    def near_edge(eighths: int, step: int) -> float:
-        edge = low + (high - low) * eighths / 8
-        return min(max(edge if not step else float(np.nextafter(edge, step * np.inf)), low), high)
-
-    return st.floats(low, high) | st.builds(near_edge, st.integers(0, 8), st.integers(-1, 1))
-
-
-@st.composite
-def constraints(draw: st.DrawFn, attribute: Attribute) -> Constraint:
-    if draw(st.integers(0, 3)) == 0:
-        return attribute.whole
-    if attribute.kind != "string":
-        return Interval(*sorted(attribute.number(draw(values(attribute))) for _ in range(2)))
-    way = draw(st.integers(0, 2))
-    if way == 0:
-        return Text(equals=draw(st.sampled_from(WORDS)))
-    if way == 1 or not attribute.prefix:
-        return Text(none_of=draw(st.frozensets(st.sampled_from(WORDS), min_size=1, max_size=3)))
-    low, high = sorted(draw(st.lists(st.sampled_from(WORDS), min_size=2, max_size=2, unique=True)))
-    return Text(low=low, high=high + draw(st.sampled_from(["", "\0"])))
-
-
-@dataclass(frozen=True)
-class Case:
-    plan: RegularPlan
-    wanted: Filter
-    events: list[dict[str, object]]
-
-    @property
-    def batch(self) -> EventBatch:
-        return EventBatch.from_events(self.plan.schema, "h", self.events)
-
-
-@st.composite
-def cases(
-    draw: st.DrawFn, most_bits: int = 112, most_boxes: int = 6, kinds: str = "int float enum bool string"
-) -> Case:
-    schema = Schema(tuple(draw(attributes(f"a{i}", kinds)) for i in range(draw(st.integers(1, 4)))))
-    dimensions = draw(st.lists(st.sampled_from(schema.names), min_size=1, unique=True))
-    plan = RegularPlan.make(schema, draw(st.integers(0, most_bits)), dimensions)
-    box = st.tuples(*(constraints(attribute) for attribute in schema))
-    wanted = Filter("drawn", schema, tuple(draw(st.lists(box, min_size=1, max_size=most_boxes))))
-    event = st.fixed_dictionaries({attribute.name: values(attribute) for attribute in schema})
-    return Case(plan, wanted, draw(st.lists(event, min_size=1, max_size=8)))
-
-
+kinds = pytest.mark.parametrize("kind", EVERY_KIND.split())
+fewer = settings(max_examples=settings.default.max_examples // 2)  # for laws that are tried with every kind
 budgets = st.integers(1, 40)
 
 
-@given(cases(), budgets)
-def test_an_event_that_a_filter_matches_is_covered(case: Case, budget: int) -> None:
+@kinds
+@given(st.data(), budgets)
+def test_an_event_that_a_filter_matches_is_covered(kind: str, data: st.DataObject, budget: int) -> None:
+    case = data.draw(cases(kinds=kind))
     sample = EventSample.of(case.plan, case.batch)
     covers = [case.plan.cover(case.wanted, budget), case.plan.cover(case.wanted, budget, sample)]
     if case.plan.count_cover(case.wanted) <= cover.MOST_LISTED:
         covers.append(case.plan.cover(case.wanted, 0))
     for event in case.events:
         if case.wanted.matches(event):
-            (dz,) = case.plan.encode(event)
-            assert all(some.covers(dz) for some in covers)
+            cells = case.plan.encode(event)
+            assert cells
+            assert all(some.covers(dz) for some in covers for dz in cells)
 
 
-@given(cases(most_bits=9, kinds="int float enum bool"))
+@given(cases(most_bits=9, types="int float enum bool", kinds="regular"))
 def test_the_exact_cover_is_every_cell_that_is_touched_and_no_other_with_a_value(case: Case) -> None:
     plan = case.plan
     exact = plan.cover(case.wanted, 0)
@@ -152,7 +92,73 @@ def place_by_fractions(axis: Axis, number: float) -> int:
     return min(int(place), 2**axis.bits - 1)
 
 
-@given(cases())
+@kinds
+@fewer
+@given(st.data())
+def test_the_exact_cover_is_where_matching_events_are(kind: str, data: st.DataObject) -> None:
+    tables = data.draw(st.lists(st.sampled_from(["int", "bool", "enum"]), min_size=1, max_size=3))
+    schema = Schema(
+        tuple(
+            Attribute.parse(f"a{i}", {"type": "int", "min": -2, "max": 3})
+            if type == "int"
+            else data.draw(attributes(f"a{i}", type))
+            for i, type in enumerate(tables)
+        )
+    )
+    plan: Any = data.draw(plans(schema, most_bits=10, kinds=kind))
+    wanted = data.draw(filters(schema, most_boxes=3))
+    exact = plan.cover(wanted, 0)
+    everything = [
+        {a.name: a.value(point) for a, point in zip(schema, points, strict=True)}
+        for points in product(*(range(int(a.min), int(a.max) + 1) for a in schema))
+    ]
+    cells = [(event, dz) for event in everything for dz in plan.encode(event)]
+    matching = {dz for event, dz in cells if wanted.matches(event)}
+    indexed = set(plan.dimensions)
+    if indexed < set(schema.names):  # the others are wanted whole
+        assert all(exact.covers(dz) for dz in matching)
+        return
+    for _, dz in cells:
+        outside_all_parts = kind == "selective" and plan.parts[-1].id.covers(dz)
+        assert exact.covers(dz) == (dz in matching) or (outside_all_parts and exact.covers(dz))
+
+
+@kinds
+@fewer
+@given(st.data())
+def test_a_dz_is_the_cell_that_its_event_lies_in(kind: str, data: st.DataObject) -> None:
+    case = data.draw(cases(kinds=kind))
+    plan, batch = case.plan, case.batch
+    column, places = plan.encode_batch(batch), plan.places(batch)
+    assert len(places) == len(column.rows)
+    found: list[list[Dz]] = [[] for _ in case.events]
+    for entry, row in enumerate(column.rows.tolist()):
+        found[row].append(column.dz(entry))
+        cell, point = root(plan), places[entry].tolist()
+        while halves := plan.split(cell):
+            inside = [
+                all(f <= at <= last for f, at, last in zip(half.first, point, half.last, strict=True))
+                for half in halves
+            ]
+            assert inside.count(True) == 1
+            cell = halves[inside.index(True)]
+        assert cell.dz == column.dz(entry)
+        assert cell_of(plan, cell.dz) == cell
+    assert [tuple(cells) for cells in found] == [plan.encode(event) for event in case.events]
+    assert all(dz.length == plan.bits for cells in found for dz in cells)
+
+
+@kinds
+@fewer
+@given(st.data())
+def test_a_plan_comes_back_from_json(kind: str, data: st.DataObject) -> None:
+    plan = data.draw(cases(kinds=kind)).plan
+    again = plan_from_json(json.loads(json.dumps(plan.to_json())), plan.schema)
+    assert again == plan
+    assert again.to_json() == plan.to_json()
+
+
+@given(cases(kinds="regular"))
 def test_a_dz_follows_its_event_down_the_halves(case: Case) -> None:
     column = case.plan.encode_batch(case.batch)
     for row, event in enumerate(case.events):
@@ -167,10 +173,25 @@ def test_a_dz_follows_its_event_down_the_halves(case: Case) -> None:
     assert column.rows.tolist() == list(range(len(case.events)))
 
 
+@st.composite
+def axes(draw: st.DrawFn, attribute: Attribute, most_bits: int) -> Line:
+    if attribute.kind == "string" or draw(st.booleans()):
+        return Axis(attribute, draw(st.integers(0, most_bits)))
+    return CutAxis(attribute, draw(cuts(attribute, draw(st.integers(0, 20)))))
+
+
+@given(st.data())
+def test_a_value_lies_behind_as_many_cuts_as_are_not_above_it(data: st.DataObject) -> None:
+    attribute = data.draw(attributes(types="int float enum bool"))
+    axis = CutAxis(attribute, data.draw(cuts(attribute, data.draw(st.integers(0, 20)))))
+    point = attribute.number(data.draw(values(attribute)))
+    assert axis.place(point) == sum(cut <= point for cut in axis.cuts)
+
+
 @given(st.data())
 def test_a_column_has_the_places_of_its_values(data: st.DataObject) -> None:
     attribute = data.draw(attributes())
-    axis = Axis(attribute, data.draw(st.integers(0, attribute.resolution)))
+    axis = data.draw(axes(attribute, attribute.resolution))
     points = [attribute.point(value) for value in data.draw(st.lists(values(attribute), max_size=30))]
     column = np.array(points, object if attribute.kind == "string" else float)
     assert axis.places(column).tolist() == [axis.place(point) for point in points]
@@ -194,7 +215,7 @@ def test_floats_of_any_range_have_exact_places(a: float, b: float, bits: int, sh
 @given(st.data())
 def test_a_value_admitted_lies_in_the_span_of_its_constraint(data: st.DataObject) -> None:
     attribute = data.draw(attributes())
-    axis = Axis(attribute, data.draw(st.integers(0, attribute.resolution)))
+    axis = data.draw(axes(attribute, attribute.resolution))
     constraint = data.draw(constraints(attribute))
     span = axis.span(constraint)
     assert 0 <= span.below <= span.first <= span.last <= span.above < axis.cells
@@ -210,7 +231,7 @@ def test_a_value_admitted_lies_in_the_span_of_its_constraint(data: st.DataObject
 @given(st.data())
 def test_a_value_found_at_a_place_lies_there_and_none_is_overlooked(data: st.DataObject) -> None:
     attribute = data.draw(attributes())
-    axis = Axis(attribute, data.draw(st.integers(0, min(attribute.resolution, 60))))
+    axis = data.draw(axes(attribute, min(attribute.resolution, 60)))
     constraint = data.draw(constraints(attribute))
     first, last = sorted(data.draw(st.integers(0, axis.cells - 1)) for _ in range(2))
     if isinstance(constraint, Interval):
@@ -226,8 +247,11 @@ def test_a_value_found_at_a_place_lies_there_and_none_is_overlooked(data: st.Dat
         assert first <= axis.place(found) <= last
 
 
-@given(cases(most_bits=12), budgets)
-def test_compiled_covers_are_their_plain_twins(case: Case, budget: int) -> None:
+@kinds
+@fewer
+@given(st.data(), budgets)
+def test_compiled_covers_are_their_plain_twins(kind: str, data: st.DataObject, budget: int) -> None:
+    case = data.draw(cases(most_bits=12, kinds=kind))
     plan, boxes = case.plan, case.plan.boxes(case.wanted)
     exact = plan.cover(case.wanted, 0)
     assert exact == cover.exact(plan, boxes)
@@ -240,18 +264,24 @@ def test_compiled_covers_are_their_plain_twins(case: Case, budget: int) -> None:
     assert plan.touches(case.wanted, exact).tolist() == cover.touches(plan, boxes, exact)
 
 
-@given(cases(), budgets)
-def test_long_covers_are_their_plain_twins(case: Case, budget: int) -> None:
+@kinds
+@fewer
+@given(st.data(), budgets)
+def test_long_covers_are_their_plain_twins(kind: str, data: st.DataObject, budget: int) -> None:
+    case = data.draw(cases(kinds=kind))
     plan, boxes = case.plan, case.plan.boxes(case.wanted)
     assert plan.cover(case.wanted, budget) == refine.refine(
         plan, boxes, budget, refine.volume_weight(plan), refine.PATIENCE
     )
 
 
-@given(cases(most_bits=40), budgets)
+@kinds
+@fewer
+@given(st.data(), budgets)
 def test_a_cover_keeps_its_budget_and_lies_between_the_exact_one_and_one_cell(
-    case: Case, budget: int
+    kind: str, data: st.DataObject, budget: int
 ) -> None:
+    case = data.draw(cases(most_bits=40, kinds=kind))
     plan = case.plan
     sample = EventSample.of(plan, case.batch)
     one = plan.cover(case.wanted, 1)
@@ -263,14 +293,17 @@ def test_a_cover_keeps_its_budget_and_lies_between_the_exact_one_and_one_cell(
             assert some.covers_set(plan.cover(case.wanted, 0))
 
 
-@given(cases(most_bits=14))
-def test_a_budget_that_suffices_gives_the_exact_cover(case: Case) -> None:
+@kinds
+@fewer
+@given(st.data())
+def test_a_budget_that_suffices_gives_the_exact_cover(kind: str, data: st.DataObject) -> None:
+    case = data.draw(cases(most_bits=14, kinds=kind))
     exact = case.plan.cover(case.wanted, 0)
     assume(len(exact) <= 500)
     assert case.plan.cover(case.wanted, max(1, len(exact))) == exact
 
 
-@given(cases(most_boxes=1))
+@given(cases(most_boxes=1, kinds="regular adaptive levelwise"))
 def test_a_cover_is_refused_exactly_when_it_is_too_long(case: Case) -> None:
     long = case.plan.count_cover(case.wanted) > cover.MOST_LISTED
     try:
@@ -281,8 +314,11 @@ def test_a_cover_is_refused_exactly_when_it_is_too_long(case: Case) -> None:
         assert not long
 
 
-@given(cases(most_bits=30), budgets, st.data())
-def test_a_hole_in_a_cover_is_found(case: Case, budget: int, data: st.DataObject) -> None:
+@kinds
+@fewer
+@given(st.data(), budgets)
+def test_a_hole_in_a_cover_is_found(kind: str, data: st.DataObject, budget: int) -> None:
+    case = data.draw(cases(most_bits=30, kinds=kind))
     plan, wanted = case.plan, case.wanted
     some = plan.cover(wanted, budget)
     assert uncovered(plan, wanted, some) is None
@@ -291,19 +327,59 @@ def test_a_hole_in_a_cover_is_found(case: Case, budget: int, data: st.DataObject
     assert (missing is None) == (meet(plan, dz, [wanted]) is None)
 
 
-@given(cases(most_bits=24), st.integers(0, 24))
-def test_an_event_where_filters_meet_lies_there_and_matches_them_all(case: Case, length: int) -> None:
+@kinds
+@fewer
+@given(st.data(), st.integers(0, 24))
+def test_an_event_where_filters_meet_lies_there_and_matches_them_all(
+    kind: str, data: st.DataObject, length: int
+) -> None:
+    case = data.draw(cases(most_bits=24, kinds=kind))
     plan = case.plan
-    (inside,) = plan.encode(case.events[0])
+    inside = plan.encode(case.events[0])[-1]
     dz = Dz(inside.bits >> max(0, plan.bits - length), min(length, plan.bits))
     others = [Filter("first box", plan.schema, case.wanted.boxes[:1]), case.wanted]
     event = meet(plan, dz, others)
     if event is None:
         for known in case.events:
-            assert not (dz.covers(plan.encode(known)[0]) and all(f.matches(known) for f in others))
+            assert not (any(map(dz.covers, plan.encode(known))) and all(f.matches(known) for f in others))
     elif not any(isinstance(value, Unfound) for value in event.values()):
-        assert dz.covers(plan.encode(event)[0])
+        assert any(map(dz.covers, plan.encode(event)))
         assert all(wanted.matches(event) for wanted in others)
+
+
+@given(st.data(), budgets)
+def test_without_a_rest_a_filter_is_served_or_refused_and_never_lost(
+    data: st.DataObject, budget: int
+) -> None:
+    schema = Schema(tuple(data.draw(attributes(f"a{i}")) for i in range(data.draw(st.integers(1, 3)))))
+    names = data.draw(st.lists(st.sampled_from(schema.names), min_size=1, unique=True))
+    plan = data.draw(selective_plans(schema, names, data.draw(st.integers(3, 40)), rest=False))
+    wanted = data.draw(filters(schema, most_boxes=2))
+    known = data.draw(st.lists(events(schema), max_size=8))
+    matching = [event for event in known if wanted.matches(event)]
+    try:
+        some = plan.cover(wanted, budget)
+    except Refused:
+        safe = SelectivePlan(schema, plan.dimensions, plan.bounds, plan.bits, rest=True)
+        outside = meet(safe, safe.parts[-1].id, [wanted])
+        assert outside is not None
+        if not any(isinstance(value, Unfound) for value in outside.values()):
+            assert plan.encode(outside) == ()
+    else:
+        assert all(plan.encode(event) for event in matching)
+        assert all(some.covers(dz) for event in matching for dz in plan.encode(event))
+
+
+@given(st.data())
+def test_what_is_left_of_a_box_lies_in_it_and_in_none_of_the_others(data: st.DataObject) -> None:
+    schema = Schema(tuple(data.draw(attributes(f"a{i}", "int float bool")) for i in range(2)))
+    box, *others = data.draw(filters(schema)).boxes
+    pieces = list(remainders(schema, box, others))
+    for event in data.draw(st.lists(events(schema), max_size=20)):
+        left = Filter("box", schema, (box,)).matches(event) and not any(
+            Filter("other", schema, (other,)).matches(event) for other in others
+        )
+        assert sum(Filter("piece", schema, (piece,)).matches(event) for piece in pieces) == left
 
 
 @dataclass(frozen=True)
@@ -311,6 +387,10 @@ class Skewed:
     """Another kind of plan: it cuts a cell where it is longest, at a third, and some sooner than others."""
 
     axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.cells for axis in self.axes)
 
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         sizes = [last - first + 1 for first, last in zip(cell.first, cell.last, strict=True)]

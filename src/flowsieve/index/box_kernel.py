@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Cells and boxes of a regular plan, compiled; their plain twins are in `cover` and `refine`.
+"""Cells and boxes of a plan, compiled; their plain twins are in `splitter`, `cover` and `refine`.
 
 A cell is its dz, left-aligned in 128 bits, and its corner: the first and the last place on each axis. Boxes
 are known by their numbers; a cell has a list of those that touch it.
@@ -22,7 +22,30 @@ ONE = np.uint64(1)
 class Task(NamedTuple):
     """A plan, the boxes to cover, and a sample that says where events fall; empty if there is none."""
 
+    start: int  # these six as in `Splitter`
+    axis: NDArray[np.int64]
+    fixed: NDArray[np.bool_]
+    cut: NDArray[np.uint64]
+    next: NDArray[np.int64]
+    chained: NDArray[np.bool_]
+    bits: int
+    axis_last: NDArray[np.uint64]  # the last place on each axis
+    first: NDArray[np.uint64]  # these four as in `Span`: a row per box, a column per axis
+    last: NDArray[np.uint64]
+    below: NDArray[np.uint64]
+    above: NDArray[np.uint64]
+    codes_hi: NDArray[np.uint64]  # the sample's dz, sorted
+    codes_lo: NDArray[np.uint64]
+    places: NDArray[np.uint64]  # a row per event of the sample, a column per axis
+    unwanted: NDArray[np.int64]  # room for as many numbers as there are codes, and one more
+    prior: float  # as in `EventSample`
+
+
+class GridTask(NamedTuple):
+    """A `Task` of a grid."""
+
     levels: NDArray[np.int64]  # the axis that each level halves
+    bits: int
     axis_last: NDArray[np.uint64]  # the last place on each axis
     first: NDArray[np.uint64]  # these four as in `Span`: a row per box, a column per axis
     last: NDArray[np.uint64]
@@ -49,12 +72,6 @@ def bit_at(hi, lo, level):
     if level < 64:
         return hi >> np.uint64(63 - level) & ONE
     return lo >> np.uint64(127 - level) & ONE
-
-
-@njit(cache=True, nogil=True, inline="always")
-def middle_of(corner, axis):
-    """The last place of the lower half of a cell."""
-    return corner[0, axis] + ((corner[1, axis] - corner[0, axis]) >> ONE)
 
 
 @njit(cache=True, nogil=True)

@@ -4,7 +4,7 @@ A box *touches* a cell if it reaches into it, and *encloses* it if nothing in th
 The exact cover of some boxes is every cell of the finest level that one of them touches; `refine` finds
 coarser ones.
 
-This is the meaning, for any plan. For regular plans `cover_kernel` computes the same.
+This is the meaning, for any plan. `cover_kernel` computes the same.
 """
 
 from __future__ import annotations

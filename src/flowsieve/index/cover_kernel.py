@@ -1,7 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Exact covers for regular plans, compiled; the plain twins are the functions of these names in `cover`."""
+"""Exact covers, compiled; the plain twins are the functions of these names in `cover`."""
 
 from __future__ import annotations
+
+from math import ldexp
 
 import numpy as np
 from numba import njit
@@ -14,11 +16,11 @@ from flowsieve.index.box_kernel import (
     copy_corner,
     keep_touching,
     list_all,
-    middle_of,
     upper,
     whole_corner,
 )
 from flowsieve.index.dzset_kernel import grown, push
+from flowsieve.index.split_kernel import chain_of, cut_of, next_of, start_of
 
 
 @njit(cache=True, nogil=True)
@@ -29,13 +31,15 @@ def touches(task, hi, lo, length):
     out = np.zeros(len(hi), np.bool_)
     for i in range(len(hi)):
         whole_corner(task, corner)
-        for level in range(min(length[i], len(task.levels))):
-            axis = task.levels[level]
-            middle = middle_of(corner, axis)
-            if bit_at(hi[i], lo[i], level):
+        state = start_of(task)
+        for level in range(min(length[i], task.bits)):
+            axis, middle = cut_of(task, state, corner)
+            half = np.int64(bit_at(hi[i], lo[i], level))
+            if half:
                 corner[0, axis] = middle + ONE
             else:
                 corner[1, axis] = middle
+            state = next_of(task, state, half)
         for box in range(len(task.first)):
             touched = True
             for axis in range(axes):
@@ -51,7 +55,7 @@ def touches(task, hi, lo, length):
 @njit(cache=True, nogil=True)
 def exact(task, most, most_effort):
     """The dz of the exact cover, canonical; and whether these are all, and not more than `most`."""
-    axes, boxes, bits = len(task.axis_last), len(task.first), len(task.levels)
+    axes, boxes, bits = len(task.axis_last), len(task.first), task.bits
     room = 1024
     hi, lo, length = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.int64)
     # The path to the cell in hand: of each level the cell, and the boxes that touch it.
@@ -61,6 +65,7 @@ def exact(task, most, most_effort):
     near, count = np.empty((bits + 1) * boxes, np.int64), np.zeros(bits + 1, np.int64)
     list_all(task, near)
     count[0] = boxes
+    state = np.full(bits + 1, start_of(task))
     turn = np.zeros(bits + 1, np.int64)  # how many halves have been looked at
     n = level = effort = 0
     while level >= 0:
@@ -81,7 +86,7 @@ def exact(task, most, most_effort):
             continue
         half = turn[level]
         turn[level] += 1
-        if enter(task, near, count, corners, level, half):
+        if enter(task, near, count, corners, state, level, half):
             path_hi[level + 1], path_lo[level + 1] = path_hi[level], path_lo[level]
             if half:
                 path_hi[level + 1], path_lo[level + 1] = upper(path_hi[level], path_lo[level], level)
@@ -90,10 +95,11 @@ def exact(task, most, most_effort):
 
 
 @njit(cache=True, nogil=True)
-def enter(task, near, count, corners, level, half):
+def enter(task, near, count, corners, state, level, half):
     """Write down a half of the cell at a level as the cell at the next; whether any box touches it."""
-    boxes, axis = len(task.first), task.levels[level]
-    middle = middle_of(corners[level], axis)
+    boxes = len(task.first)
+    axis, middle = cut_of(task, state[level], corners[level])
+    state[level + 1] = next_of(task, state[level], half)
     copy_corner(corners[level], corners[level + 1])
     if half == 0:
         corners[level + 1, 1, axis] = middle
@@ -118,12 +124,13 @@ def count(task, most_effort):
 
     Once the effort is spent, what several boxes share counts for each of them: the result is an upper bound.
     """
-    axes, boxes, bits = len(task.axis_last), len(task.first), len(task.levels)
+    axes, boxes, bits = len(task.axis_last), len(task.first), task.bits
     corners = np.empty((bits + 1, 2, axes), np.uint64)
     whole_corner(task, corners[0])
     near, near_count = np.empty((bits + 1) * boxes, np.int64), np.zeros(bits + 1, np.int64)
     list_all(task, near)
     near_count[0] = boxes
+    state = np.full(bits + 1, start_of(task))
     turn = np.zeros(bits + 1, np.int64)
     total, wholes = np.zeros(bits + 1), np.zeros(bits + 1, np.int64)  # of the halves looked at
     level = effort = 0
@@ -133,12 +140,16 @@ def count(task, most_effort):
             effort += 1 + near_count[level]
             some = near[level * boxes : level * boxes + near_count[level]]
             whole = level == bits or any_encloses(task, some, corners[level])
-            known = whole or len(some) == 1 or effort > most_effort
+            chained = not whole and chain_of(task, state[level]) >= 0
+            known = whole or (chained and len(some) == 1) or effort > most_effort
             if whole:
                 here = 1.0
             elif known:
                 for box in some:
-                    here += count_one(task, box, corners[level], level)
+                    if chained:
+                        here += count_one(task, box, corners[level], state[level], level)
+                    else:
+                        here += bound_one(task, box, corners[level], level)
         elif turn[level] == 2:
             known, whole = True, wholes[level] == 2
             here = 1.0 if whole else total[level]
@@ -152,12 +163,22 @@ def count(task, most_effort):
             continue
         half = turn[level]
         turn[level] += 1
-        if enter(task, near, near_count, corners, level, half):
+        if enter(task, near, near_count, corners, state, level, half):
             level += 1
 
 
 @njit(cache=True, nogil=True)
-def count_one(task, box, corner, start):
+def bound_one(task, box, corner, level):
+    """No less than the dz that the exact cover of one box has in a cell: the places that it touches."""
+    places = 1.0
+    for axis in range(corner.shape[1]):
+        low, high = max(task.first[box, axis], corner[0, axis]), min(task.last[box, axis], corner[1, axis])
+        places *= np.float64(high - low) + 1.0
+    return min(places, ldexp(1.0, task.bits - level))
+
+
+@njit(cache=True, nogil=True)
+def count_one(task, box, corner, state, level):
     """How many dz the exact cover of one box has in a cell, without going there.
 
     Cells are products of intervals: at every level the box encloses as many cells as the product, over the
@@ -165,16 +186,21 @@ def count_one(task, box, corner, start):
     """
     axes = len(task.axis_last)
     shift = np.zeros(axes, np.uint64)  # log2 of the places in an interval
-    for level in range(start, len(task.levels)):
-        shift[task.levels[level]] += ONE
+    for axis in range(axes):
+        while shift[axis] < np.uint64(64) and (corner[1, axis] - corner[0, axis]) >> shift[axis]:
+            shift[axis] += ONE
     low, high, number = np.empty(axes, np.uint64), np.empty(axes, np.uint64), np.empty(axes)
     for axis in range(axes):
         low[axis], high[axis], number[axis] = enclosed(task, box, corner, axis, shift[axis])
     found = 1.0
     for axis in range(axes):
         found *= number[axis]
-    for level in range(start, len(task.levels)):
-        axis = task.levels[level]
+    while level < task.bits:
+        axis = chain_of(task, state)
+        if axis < 0:  # the spare axis, which the box encloses at any rate
+            break
+        state = next_of(task, state, 0)
+        level += 1
         parent_low, parent_high, parents = low[axis], high[axis], number[axis]
         shift[axis] -= ONE
         low[axis], high[axis], number[axis] = enclosed(task, box, corner, axis, shift[axis])

@@ -1,9 +1,10 @@
-"""The grid over the content space: each attribute's values laid out over 2^bits cells in a row, exactly."""
+"""The grid over the content space: each attribute's values laid out over cells in a row, exactly."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.content.box import Constraint, Text
+from flowsieve.content.box import Constraint, Interval, Text
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadCell, BadPlan
 from flowsieve.index import grid_kernel as kernel
@@ -35,9 +36,68 @@ class Span(NamedTuple):
     above: int
 
 
+class Line(ABC):
+    """An attribute's values laid out over cells in a row, in order."""
+
+    attribute: Attribute
+
+    @property
+    @abstractmethod
+    def cells(self) -> int: ...
+
+    @abstractmethod
+    def place(self, point: Point) -> int:
+        """The cell that a point of the attribute's line lies in: the definition."""
+
+    @abstractmethod
+    def fill_places(self, column: NDArray[Any], out: NDArray[np.uint64], start: int = 0) -> None:
+        """`places`, filled into an array; `start` is the row of the column's first event, for errors."""
+
+    def places(self, column: NDArray[Any]) -> NDArray[np.uint64]:
+        """`place` for a column of events; a value that is none of the attribute's raises BadCell."""
+        out = np.empty(len(column), np.uint64)
+        self.fill_places(column, out)
+        return out
+
+    def span(self, constraint: Constraint) -> Span:
+        """The cells that a constraint on numbers touches."""
+        assert isinstance(constraint, Interval)
+        low, high = constraint.low, constraint.high
+        if low == self.attribute.min and high == self.attribute.max:
+            return self._whole
+        first, last = self.place(low), self.place(high)
+        if self._no_cell_is_empty:
+            return Span(first, last, first, last)
+        return Span(first, last, self._end_before(low, first), self._end_after(high, last))
+
+    @property
+    def _no_cell_is_empty(self) -> bool:
+        return False
+
+    @cached_property
+    def _whole(self) -> Span:
+        return Span(self.place(self.attribute.min), self.place(self.attribute.max), 0, self.cells - 1)
+
+    def _end_before(self, low: int | float, first: int) -> int:
+        """The first of the empty cells before `first`, which is the place of `low`."""
+        if low == self.attribute.min:
+            return 0
+        return min(self.place(neighbour(self.attribute, low, -1)) + 1, first)
+
+    def _end_after(self, high: int | float, last: int) -> int:
+        if high == self.attribute.max:
+            return self.cells - 1
+        return max(self.place(neighbour(self.attribute, high, +1)) - 1, last)
+
+    def _bad_cell(self, number: float, row: int) -> BadCell:
+        attribute = self.attribute
+        wrong = f"{attribute.name} = {number:.17g}; it is {attribute.range_text}"
+        return BadCell(wrong, row=row, column=attribute.name)
+
+
 @dataclass(frozen=True)
-class Axis:
-    """An attribute cut into 2^bits cells.
+class Axis(Line):
+    """An attribute cut into 2^bits cells of one width.
 
     >>> axis = Axis(Attribute("price", "int", 0, 99), 3)
     >>> axis.place(49), axis.place(50), axis.place(99)
@@ -79,14 +139,7 @@ class Axis:
         over = (up * min_below - min_up * below) * max_below << self.bits
         return min(over // (below * (max_up * min_below - min_up * max_below)), self.cells - 1)
 
-    def places(self, column: NDArray[Any]) -> NDArray[np.uint64]:
-        """`place` for a column of events; a value that is none of the attribute's raises BadCell."""
-        out = np.empty(len(column), np.uint64)
-        self.fill_places(column, out)
-        return out
-
     def fill_places(self, column: NDArray[Any], out: NDArray[np.uint64], start: int = 0) -> None:
-        """`places`, filled into an array; `start` is the row of the column's first event, for errors."""
         attribute = self.attribute
         if attribute.kind == "string":
             self._fill_string_places(column, out, start)
@@ -102,8 +155,7 @@ class Axis:
         else:
             bad = kernel.int_places(numbers, int(attribute.min), int(attribute.max), self.bits, out)
         if bad >= 0:
-            wrong = f"{attribute.name} = {numbers[bad]:.17g}; it is {attribute.range_text}"
-            raise BadCell(wrong, row=start + int(bad), column=attribute.name)
+            raise self._bad_cell(numbers[bad], start + int(bad))
 
     def _fill_string_places(self, column: Iterable[Any], out: NDArray[np.uint64], start: int) -> None:
         known: dict[str, int] = {}
@@ -123,32 +175,11 @@ class Axis:
         """
         if isinstance(constraint, Text):
             return self._text_span(constraint)
-        low, high = constraint.low, constraint.high
-        if low == self.attribute.min and high == self.attribute.max:
-            return self._whole
-        first, last = self.place(low), self.place(high)
-        if self._no_cell_is_empty:
-            return Span(first, last, first, last)
-        return Span(first, last, self._end_before(low, first), self._end_after(high, last))
+        return super().span(constraint)
 
     @cached_property
     def _no_cell_is_empty(self) -> bool:
         return self.attribute.kind != "float" and self._values >= self.cells
-
-    @cached_property
-    def _whole(self) -> Span:
-        return Span(self.place(self.attribute.min), self.place(self.attribute.max), 0, self.cells - 1)
-
-    def _end_before(self, low: int | float, first: int) -> int:
-        """The first of the empty cells before `first`, which is the place of `low`."""
-        if low == self.attribute.min:
-            return 0
-        return min(self.place(_neighbour(self.attribute, low, -1)) + 1, first)
-
-    def _end_after(self, high: int | float, last: int) -> int:
-        if high == self.attribute.max:
-            return self.cells - 1
-        return max(self.place(_neighbour(self.attribute, high, +1)) - 1, last)
 
     def _text_span(self, text: Text) -> Span:
         if text.equals is not None:
@@ -166,7 +197,8 @@ class Axis:
         return Span(first, last, first, last)
 
 
-def _neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
+def neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
+    """The next value of an attribute above (+1) or below (-1) one."""
     return math.nextafter(number, step * math.inf) if attribute.kind == "float" else number + step
 
 

@@ -8,7 +8,8 @@ from itertools import count, islice
 import numpy as np
 
 from flowsieve.content.box import Interval, Text
-from flowsieve.index.grid import STRING_BYTES, Axis
+from flowsieve.index.cuts import CutAxis
+from flowsieve.index.grid import STRING_BYTES, Axis, Line
 
 TRIES = 50_000  # strings that are hashed in search of one; about a tenth of a second
 LAST_CHARACTER = 0x10FFFF
@@ -29,21 +30,27 @@ class Unfound:
         return f"a string whose hash begins {self.first:0{self.bits}b}…"
 
 
-def number_in(axis: Axis, first: int, last: int, interval: Interval) -> int | float | None:
+def number_in(axis: Line, first: int, last: int, interval: Interval) -> int | float | None:
     """The lowest number of an interval that lies at a place from `first` to `last`; None: there is none."""
-    attribute = axis.attribute
-    lowest: int | float
-    if attribute.kind == "float":
-        lowest = _lowest_float(axis, first)
-    else:
-        values = int(attribute.max) - int(attribute.min) + 1
-        lowest = int(attribute.min) + -(-first * values >> axis.bits)
-    number = max(lowest, interval.low)
+    number = max(_lowest_number(axis, first), interval.low)
     return number if number <= interval.high and axis.place(number) <= last else None
 
 
-def string_in(axis: Axis, first: int, last: int, text: Text) -> str | Unfound | None:
+def _lowest_number(axis: Line, place: int) -> int | float:
+    """The lowest number of the attribute that lies at a place or above it; beyond its end if there is none."""
+    attribute = axis.attribute
+    if isinstance(axis, CutAxis):
+        return axis.cuts[place - 1] if place else attribute.min
+    assert isinstance(axis, Axis)
+    if attribute.kind == "float":
+        return _lowest_float(axis, place)
+    values = int(attribute.max) - int(attribute.min) + 1
+    return int(attribute.min) + -(-place * values >> axis.bits)
+
+
+def string_in(axis: Line, first: int, last: int, text: Text) -> str | Unfound | None:
     """A string that a constraint admits and that lies at one of these places; None: there is none, surely."""
+    assert isinstance(axis, Axis)
     if text.equals is not None:
         return text.equals if first <= axis.place(text.equals) <= last else None
     if axis.attribute.prefix:

@@ -14,9 +14,13 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan, nearest
 from flowsieve.index.dz import MAX_LENGTH, Dz
 from flowsieve.index.dzset import DzSet
+from flowsieve.index.extent import Extent
+from flowsieve.index.kd import KdPlan
+from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.walk import DzColumn, Walk
+from flowsieve.index.selective import SelectivePlan
+from flowsieve.index.walk import Cell, DzColumn, Walk
 
 
 class IndexPlan(Walk, Protocol):
@@ -51,12 +55,22 @@ class IndexPlan(Walk, Protocol):
     def touches(self, wanted: Filter, cells: DzSet) -> NDArray[np.bool_]:
         """Which dz of a set name cells that the filter touches."""
 
+    def places(self, events: EventBatch) -> NDArray[np.uint64]:
+        """Where events lie on the axes that the plan cuts: a row for each dz that `encode_batch` gives."""
+
+    def extents(self, cell: Cell) -> tuple[Extent, ...]:
+        """The parts of the content space that a cell stands for; none if no event lies in it."""
+
     def to_json(self) -> dict[str, Any]: ...
 
 
 # A new kind of plan joins here: how it is read.
 KINDS: dict[str, Callable[[Mapping[str, Any], Schema, int], IndexPlan]] = {
     RegularPlan.kind: RegularPlan.from_json,
+    AdaptivePlan.kind: AdaptivePlan.from_json,
+    LevelwisePlan.kind: LevelwisePlan.from_json,
+    KdPlan.kind: KdPlan.from_json,
+    SelectivePlan.kind: SelectivePlan.from_json,
 }
 
 

@@ -5,7 +5,7 @@ into the half with more waste, until parts turn up that no box touches and that 
 halvings costs n more dz. The move that saves most waste per dz is made first; what it opens competes with the
 rest.
 
-This is the meaning, for any plan. For regular plans `refine_kernel` computes the same.
+This is the meaning, for any plan. `refine_kernel` computes the same.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _inside_all(cell: Cell, boxes: Boxes) -> float:
 
 def volume_weight(walk: Walk) -> Weigh:
     """Weighs as if the traffic were everywhere alike."""
-    cells = [float(axis.cells) for axis in walk.axes]
+    cells = [float(places) for places in walk.shape]
 
     def weigh(cell: Cell, boxes: Boxes, above: Weight | None) -> Weight:
         volume = 1.0

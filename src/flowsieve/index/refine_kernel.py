@@ -1,9 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Covers under a budget for regular plans, compiled; the plain twin is `refine`, name by name."""
+"""Covers under a budget, compiled; the plain twin is `refine`, name by name."""
 
 from __future__ import annotations
 
-from math import ldexp
 from typing import NamedTuple
 
 import numpy as np
@@ -18,19 +17,20 @@ from flowsieve.index.box_kernel import (
     copy_corner,
     keep_touching,
     list_all,
-    middle_of,
     outside,
     upper,
     whole_corner,
 )
 from flowsieve.index.dzset_kernel import grown
 from flowsieve.index.refine import EFFORT_PER_CELL
+from flowsieve.index.split_kernel import cut_of, next_of, start_of, volume_of
 
 NODE = np.dtype(
     [
         ("hi", "u8"),
         ("lo", "u8"),
         ("length", "i8"),
+        ("state", "i8"),  # the splitter's
         ("at", "i8"),  # the boxes that touch the cell: where their list begins, and how many they are
         ("count", "i8"),
         ("start", "i8"),  # the codes of the sample in the cell: from `start` to before `end`
@@ -109,16 +109,15 @@ def settle(task, pool, serial, above):
     node, corner = pool.nodes[serial], pool.corners[serial]
     near = pool.near[node.at : node.at + node.count]  # all of it touches the half that is left, too
     node.half, node.shrunk = -1, 0
-    while node.length < len(task.levels) and not any_encloses(task, near, corner):
-        axis = task.levels[node.length]
-        middle = middle_of(corner, axis)
+    while node.length < task.bits and not any_encloses(task, near, corner):
+        axis, middle = cut_of(task, node.state, corner)
         low = any_touches(task, near, axis, corner[0, axis], middle)
         if low and any_touches(task, near, axis, middle + ONE, corner[1, axis]):
             break
-        descend(task, node, corner, 0 if low else 1)
+        descend(task, node, corner, axis, middle, 0 if low else 1)
         node.shrunk = 1
     share = outside(task, near, corner)
-    node.volume = ldexp(1.0, -node.length) * share
+    node.volume = volume_of(task, corner, node.length) * share
     node.waste = node.volume
     if len(task.codes_hi) and share > 0.0:
         if above < 0:
@@ -134,10 +133,8 @@ def settle(task, pool, serial, above):
 
 
 @njit(cache=True, nogil=True)
-def descend(task, node, corner, half):
-    """Turn a cell into its lower half (0) or its upper half (1)."""
-    axis = task.levels[node.length]
-    middle = middle_of(corner, axis)
+def descend(task, node, corner, axis, middle, half):
+    """Turn a cell, cut on an axis behind a place, into its lower half (0) or its upper half (1)."""
     hi, lo = upper(node.hi, node.lo, node.length)
     cut = cut_codes(task, node.start, node.end, hi, lo)
     if half == 0:
@@ -147,6 +144,7 @@ def descend(task, node, corner, half):
         corner[0, axis] = middle + ONE
         node.hi, node.lo, node.start = hi, lo, cut
     node.length += 1
+    node.state = next_of(task, node.state, half)
 
 
 @njit(cache=True, nogil=True)
@@ -155,19 +153,19 @@ def halve(task, pool, serial, most_effort):
     if pool.nodes[serial].half >= 0:
         return pool, True
     effort = EFFORT_PER_CELL * pool.used[0] + pool.used[1]
-    if pool.nodes[serial].length == len(task.levels) or effort > most_effort:
+    if pool.nodes[serial].length == task.bits or effort > most_effort:
         return pool, False
     pool = enlarged(pool, 2, 2 * pool.nodes[serial].count)
     node = pool.nodes[serial]
     node.half = pool.used[0]
+    axis, middle = cut_of(task, node.state, pool.corners[serial])
     for half in range(2):
         made = pool.used[0]
         child, corner = pool.nodes[made], pool.corners[made]
-        child.hi, child.lo, child.length = node.hi, node.lo, node.length
+        child.hi, child.lo, child.length, child.state = node.hi, node.lo, node.length, node.state
         child.start, child.end, child.at = node.start, node.end, pool.used[1]
         copy_corner(pool.corners[serial], corner)
-        axis = task.levels[node.length]
-        descend(task, child, corner, half)
+        descend(task, child, corner, axis, middle, half)
         child.count = keep_touching(
             task, pool.near, node.at, node.count, axis, corner[0, axis], corner[1, axis], child.at
         )
@@ -267,7 +265,7 @@ def refine(task, budget, patience, most_effort):
         np.zeros(2, np.int64),
     )
     whole = pool.nodes[0]
-    whole.hi, whole.lo, whole.length = ZERO, ZERO, 0
+    whole.hi, whole.lo, whole.length, whole.state = ZERO, ZERO, 0, start_of(task)
     whole.at, whole.count, whole.start, whole.end = 0, boxes, 0, len(task.codes_hi)
     whole_corner(task, pool.corners[0])
     list_all(task, pool.near)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
 from flowsieve.index.cover import Boxes
-from flowsieve.index.grid import Axis
 from flowsieve.index.refine import Weigh, Weight, volume_weight
 from flowsieve.index.walk import Cell, Walk
 
@@ -25,11 +24,12 @@ PRIOR = 8.0  # events; fewer chase single events of the sample, more forget wher
 class EventSample:
     """The dz of some events under a plan, sorted, and each event's place on every axis (a row per dz).
 
-    Made once, used for any number of covers under the same plan. In every cell it counts as if `prior` more
-    events lay there, spread evenly: cells that it never hit are not free, where it is thin volume decides.
+    Made once, used for any number of covers under the same plan. An event of several dz counts for each. In
+    every cell it counts as if `prior` more events lay there, spread evenly: cells that it never hit are not
+    free, where it is thin volume decides.
     """
 
-    axes: tuple[Axis, ...]
+    plan: IndexPlan
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
     places: NDArray[np.uint64]
@@ -39,10 +39,7 @@ class EventSample:
     def of(cls, plan: IndexPlan, events: EventBatch) -> EventSample:
         column = plan.encode_batch(events)
         order = np.lexsort((column.lo, column.hi))
-        places = np.empty((len(events), len(plan.axes)), np.uint64)
-        for i, axis in enumerate(plan.axes):
-            places[:, i] = axis.places(events.columns[axis.attribute.name])
-        return cls(plan.axes, column.hi[order], column.lo[order], places[column.rows[order]])
+        return cls(plan, column.hi[order], column.lo[order], plan.places(events)[order])
 
     def __len__(self) -> int:
         return len(self.hi)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadPlan
 from flowsieve.index.dz import WHOLE_SPACE, Dz
-from flowsieve.index.grid import Axis, Span
+from flowsieve.index.grid import Line, Span
 
 Spans = tuple[Span, ...]  # one per axis: a box of cells
 
@@ -34,10 +34,11 @@ class Cell:
 
 
 class Walk(Protocol):
-    """What an index plan tells a cover: its axes, and where it cuts each cell."""
+    """What an index plan tells a cover: how many places its axes have, and where it cuts each cell."""
 
     @property
-    def axes(self) -> tuple[Axis, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The number of places on each axis."""
 
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         """The two halves of a cell; None if the plan does not cut it any further."""
@@ -61,7 +62,7 @@ class DzColumn(NamedTuple):
 
 def root(walk: Walk) -> Cell:
     """The whole space."""
-    return Cell(WHOLE_SPACE, (0,) * len(walk.axes), tuple(axis.cells - 1 for axis in walk.axes))
+    return Cell(WHOLE_SPACE, (0,) * len(walk.shape), tuple(places - 1 for places in walk.shape))
 
 
 def cell_of(walk: Walk, dz: Dz) -> Cell:
@@ -75,7 +76,7 @@ def cell_of(walk: Walk, dz: Dz) -> Cell:
     return cell
 
 
-def spans(axes: Sequence[Axis], wanted: Filter) -> tuple[Spans, ...]:
+def spans(axes: Sequence[Line], wanted: Filter) -> tuple[Spans, ...]:
     """A filter's boxes on the axes; those that differ in other attributes alone are one."""
     pairs = [(axis, wanted.schema.positions[axis.attribute.name]) for axis in axes]
     boxes = {tuple([axis.span(box[i]) for axis, i in pairs]): None for box in wanted.boxes}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowsieve.content.box import Box, Constraint, Interval, Text
+from flowsieve.content.box import Box, Interval
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Attribute
-from flowsieve.index.cover import touching
+from flowsieve.content.schema import Attribute, Schema
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
+from flowsieve.index.extent import Extent, intersection, remainders
 from flowsieve.index.inverse import Unfound, any_string, number_in, string_in
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.walk import Cell, cell_of, spans
+from flowsieve.index.walk import cell_of
 
 Event = dict[str, object]  # by attribute; an Unfound stands for a string that cannot be named
 
@@ -29,36 +29,55 @@ def uncovered(plan: IndexPlan, wanted: Filter, cells: DzSet) -> Dz | None:
 
 def meet(plan: IndexPlan, dz: Dz, filters: Sequence[Filter]) -> Event | None:
     """An event in a cell that all filters match; None if there is none."""
-    cell = cell_of(plan, dz)
-    choices = [_boxes_in(plan, cell, wanted) for wanted in filters]
-    stack: list[tuple[Box, int]] = [(plan.schema.whole, 0)]  # what the first so many filters share
+    events = (_meet_in(plan.schema, extent, filters) for extent in plan.extents(cell_of(plan, dz)))
+    return next((event for event in events if event is not None), None)
+
+
+def _meet_in(schema: Schema, extent: Extent, filters: Sequence[Filter]) -> Event | None:
+    choices = [_boxes_in(schema, extent, wanted) for wanted in filters]
+    stack: list[tuple[Box, int]] = [(extent.within, 0)]  # what the first so many filters share
     while stack:
         shared, met = stack.pop()
         if met < len(choices):
-            both = (_intersection(shared, box) for box in reversed(choices[met]))
+            both = (intersection(shared, box) for box in reversed(choices[met]))
             stack += [(box, met + 1) for box in both if box is not None]
-        elif (event := _event_in(plan, cell, shared)) is not None:
+        elif (event := _event_in(schema, extent, shared)) is not None:
             return event
     return None
 
 
-def _boxes_in(plan: IndexPlan, cell: Cell, wanted: Filter) -> list[Box]:
-    return [
-        box
-        for box in wanted.boxes
-        if touching(cell, spans(plan.axes, Filter(wanted.text, wanted.schema, (box,))))
-    ]
+def _boxes_in(schema: Schema, extent: Extent, wanted: Filter) -> list[Box]:
+    """What the boxes of a filter share with an extent, if they touch its places."""
+    shared = (intersection(extent.within, box) for box in wanted.boxes)
+    return [box for box in shared if box is not None and _touches(schema, extent, box)]
 
 
-def _event_in(plan: IndexPlan, cell: Cell, box: Box) -> Event | None:
-    """An event in a cell and in a box, which may miss each other after all."""
-    places = {axis.attribute.name: i for i, axis in enumerate(plan.axes)}
+def _touches(schema: Schema, extent: Extent, box: Box) -> bool:
+    for axis, first, last in zip(extent.axes, extent.first, extent.last, strict=True):
+        span = axis.span(box[schema.positions[axis.attribute.name]])
+        if span.first > last or span.last < first:
+            return False
+    return True
+
+
+def _event_in(schema: Schema, extent: Extent, box: Box) -> Event | None:
+    """An event in an extent and in a box, which may miss each other after all."""
+    for piece in remainders(schema, box, extent.without):
+        event = _event_at(schema, extent, piece)
+        if event is not None and not any(_lies_in(schema, event, taken) for taken in extent.without):
+            return event
+    return None
+
+
+def _event_at(schema: Schema, extent: Extent, box: Box) -> Event | None:
+    """An event at the places of an extent and in a box."""
+    places = {axis.attribute.name: i for i, axis in enumerate(extent.axes)}
     event: Event = {}
-    for attribute, constraint in zip(plan.schema, box, strict=True):
+    for attribute, constraint in zip(schema, box, strict=True):
         point: int | float | str | Unfound | None
         if attribute.name in places:
             i = places[attribute.name]
-            at = plan.axes[i], cell.first[i], cell.last[i]
+            at = extent.axes[i], extent.first[i], extent.last[i]
             point = (
                 number_in(*at, constraint) if isinstance(constraint, Interval) else string_in(*at, constraint)
             )
@@ -70,31 +89,13 @@ def _event_in(plan: IndexPlan, cell: Cell, box: Box) -> Event | None:
     return event
 
 
+def _lies_in(schema: Schema, event: Event, box: Box) -> bool:
+    return all(
+        constraint.admits(attribute.number(event[attribute.name]))
+        for attribute, constraint in zip(schema, box, strict=True)
+        if isinstance(constraint, Interval)
+    )
+
+
 def _value(attribute: Attribute, point: int | float | str | Unfound) -> object:
     return point if isinstance(point, Unfound) else attribute.value(point)
-
-
-def _intersection(one: Box, two: Box) -> Box | None:
-    out = []
-    for a, b in zip(one, two, strict=True):
-        both = _both(a, b)
-        if both is None:
-            return None
-        out.append(both)
-    return tuple(out)
-
-
-def _both(a: Constraint, b: Constraint) -> Constraint | None:
-    if isinstance(a, Interval) and isinstance(b, Interval):
-        low, high = max(a.low, b.low), min(a.high, b.high)
-        return Interval(low, high) if low <= high else None
-    assert isinstance(a, Text) and isinstance(b, Text)
-    if a.equals is not None:
-        return a if b.admits(a.equals) else None
-    if b.equals is not None:
-        return b if a.admits(b.equals) else None
-    low_string = max(a.low, b.low)
-    high_string = min((text.high for text in (a, b) if text.high is not None), default=None)
-    if high_string is not None and high_string <= low_string:
-        return None
-    return Text(none_of=a.none_of | b.none_of, low=low_string, high=high_string)
