@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from flowsieve import lab_commands, show
+from flowsieve import client_commands, controller_command, lab_commands, pipeline_commands, show
 from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, LabError, nearest
@@ -43,6 +43,12 @@ app = typer.Typer(
 )
 
 app.add_typer(lab_commands.app)
+pipeline_commands.add_to(app)
+app.command(epilog="Example: flowsieve controller examples/stock/scenario.toml")(
+    controller_command.controller
+)
+app.command(epilog="Example: flowsieve lab exec h1 flowsieve pub price=10 side=buy")(client_commands.pub)
+app.command(epilog="Example: flowsieve lab exec h2 flowsieve sub 'price < 50'")(client_commands.sub)
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: schema, index, network, steps.")

@@ -11,12 +11,16 @@ import numpy as np
 from flowsieve.client.publisher import packets_of
 from flowsieve.client.pubsub import PubSub
 from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.state import Settings
 from flowsieve.flow.compiler import Tables
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.generators import line
+from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
 
 SCHEMA = Schema.parse(
     {
@@ -53,6 +57,10 @@ def warm() -> None:
         for down in ({frozenset(("s0", "s1"))}, ()):
             pubsub.state.rewire(down)
         assert pubsub.verify().holds
+    boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
+    sums = empty_sums(boxes)
+    add_events(boxes, Matcher.of(boxes), events, sums)
+    assert of_sums(boxes, sums).events == len(events)
 
 
 if __name__ == "__main__":
