@@ -15,8 +15,12 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.state import Settings
 from flowsieve.flow.compiler import Tables
+from flowsieve.index.kd import KdPlan
+from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plan import IndexPlan
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.index.selective import SelectivePlan
 from flowsieve.network.generators import line
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.matcher import Matcher
@@ -57,10 +61,27 @@ def warm() -> None:
         for down in ({frozenset(("s0", "s1"))}, ()):
             pubsub.state.rewire(down)
         assert pubsub.verify().holds
+    wanted = Filter.parse("10 <= level < 50 and ratio < 0.4 or kind == 'a'", SCHEMA)
+    for other in _learned():
+        sample = EventSample.of(other, events)
+        for cover in (other.cover(wanted, 8), other.cover(wanted, 8, sample), other.cover(wanted, 0)):
+            assert other.touches(wanted, cover).all()
+        assert other.count_cover(wanted) and len(other.encode_batch(events).hi)
     boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
     assert of_sums(boxes, sums).events == len(events)
+
+
+def _learned() -> tuple[IndexPlan, ...]:
+    """A plan of each kind that is learned from data."""
+    cuts = {"level": [20, 40, 60], "ratio": [0.3]}
+    return (
+        AdaptivePlan.make(SCHEMA, cuts),
+        LevelwisePlan.make(SCHEMA, cuts, ["level", "ratio", "level"]),
+        KdPlan.make(SCHEMA, [("level", 50), None, ("ratio", 0.5), None, None], 4, cuts),
+        SelectivePlan.make(SCHEMA, [{"level": (0, 30)}, {"level": (20, 60), "ratio": (0.0, 0.4)}], 8),
+    )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,12 @@ async def one_round(seed: int) -> dict[str, object]:
         await asyncio.sleep(0.5)
         lost = await there.judge()
         sent = sum(map(len, there.sent.values()))
-        return told | {"events": sent, "lost_in_outages": lost, "subscriptions": len(there.wanted)}
+        return told | {
+            "events": sent,
+            "lost": lost,
+            "dropped_by_wires": there.dropped,
+            "subscriptions": len(there.wanted),
+        }
 
 
 def main() -> int:
