@@ -21,6 +21,8 @@ NOT_BENCHMARKS = {
     "plot",
     "spread",
     "nats",
+    "served",
+    "talk",
 }
 
 

@@ -6,6 +6,7 @@ import random
 import socket
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -101,7 +102,7 @@ def run() -> Result:
                     took[name].append(spent)
         if switches.read("s1"):
             raise RuntimeError("the switch was to be empty between the rounds")
-        one = [seconds(lambda op=op: applied(switches, [op])) for op in ops[:200]]
+        one = [seconds(partial(applied, switches, [op])) for op in ops[:200]]
         raw.close()
     first, whole, bare = took
     rates = {name: rounded(FLOWS / statistics.median(times)) for name, times in took.items()}

@@ -32,7 +32,9 @@ def line_plot(title: str, across: str, upright: str, lines: Mapping[str, Line]) 
     for step in range(STEPS + 1):
         x, y = at(0, top * step / STEPS)
         parts.append(f'<path d="M{x:.1f} {y:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        parts.append(_text(x - 8, y + 4, f"{top * step / STEPS:g}", 11, "end"))
+        parts.append(_text(x - 8, y + 4, f"{top * step / STEPS:,g}", 11, "end"))
+    wide, high = 36 + 6.2 * max(map(len, lines)), 16 * len(lines) + 4
+    parts.append(f'<rect x="{LEFT + 4}" y="{TOP - 8}" width="{wide:.0f}" height="{high}" fill="white"/>')
     last = -WIDTH * 1.0
     for value in sorted({x for x, _ in points}):
         x, y = at(value, 0)

@@ -30,7 +30,6 @@ DEFAULTS = Settings()
 SUBSCRIBERS = 15  # hosts; their subscriptions come in turn
 SETTLE_SECONDS, PATIENCE_SECONDS = 0.15, 5.0
 PATIENT = Timing(answer=60, silence=60)  # compiling for seconds holds up the thread that hears the switches
-SLICE = 1_000  # requests served as one difference
 
 
 class Spread:
@@ -72,11 +71,9 @@ class Spread:
             yield spread
 
     def subscribe(self, count: int) -> None:
-        """Have more hosts' subscriptions served, until there are so many."""
-        while self._served < count:
-            some = self._requests[self._served : min(self._served + SLICE, count)]
-            self._controller.submit(some)
-            self._served += len(some)
+        """Have more hosts' subscriptions served, as one difference, until there are so many."""
+        self._controller.submit(self._requests[self._served : count])
+        self._served = count
         forget_decisions(self._lab)
 
     def entries(self) -> int:

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import mmap
 import os
+import re
 import socket
 import struct
 import threading
@@ -73,6 +74,18 @@ def forget_decisions(lab: Lab) -> None:
     """Have the switches forget what they have cached: packets meet the tables as they are now."""
     for method in ("revalidator/purge", "revalidator/wait"):
         ask(lab, method)
+
+
+def misses(lab: Lab) -> int:
+    """How many packets the switches had to look up in their tables, for want of a cached decision."""
+    lines = ask(lab, "dpif-netdev/pmd-stats-show").splitlines()
+    return sum(int(line.split(":")[1]) for line in lines if line.strip().startswith("miss with"))
+
+
+def decisions(lab: Lab) -> int:
+    """How many decisions the switches have cached: megaflows, as Open vSwitch calls them."""
+    found = re.search(r"\(current (\d+)\)", ask(lab, "upcall/show"))
+    return int(found[1]) if found else 0
 
 
 class Sender:

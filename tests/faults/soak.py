@@ -42,6 +42,7 @@ async def one_round(seed: int) -> dict[str, object]:
         return told | {
             "events": sent,
             "lost": lost,
+            "outside_outages": there.missed,
             "dropped_by_wires": there.dropped,
             "subscriptions": len(there.wanted),
         }

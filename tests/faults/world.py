@@ -221,10 +221,10 @@ class World:
         await self._quiet()
         stats += [await asyncio.to_thread(app.end) for app in there if not app.publishes]
         await self._count_dropped()
-        self._unexcused = 0
+        self.missed = 0
         lost = sum(self._missing(wanted) for wanted in self.wanted if wanted.host not in self.cut_off)
-        assert self._unexcused <= MOST_WANT_ONE * self.dropped, (
-            f"{self._unexcused} events were missed, and the wires dropped {self.dropped} packets"
+        assert self.missed <= MOST_WANT_ONE * self.dropped, (
+            f"{self.missed} events were missed, and the wires dropped {self.dropped} packets"
         )
         assert sum(each.malformed for each in stats) == 0
         assert sum(each.overflow for each in stats) == 0
@@ -268,7 +268,7 @@ class World:
                         f"{wanted.host} missed event {number}, sent {event.at - wanted.since:.3f} s after "
                         f"{wanted.filter.text!r} was acknowledged, and no wire dropped a packet"
                     )
-                    self._unexcused += not excused
+                    self.missed += not excused
                     lost += 1
         strange = [each for each in got if each[1] not in self.sent.get(each[0], {})]
         assert not strange, f"{wanted.host} got {len(strange)} events that nobody logged"

@@ -1,0 +1,34 @@
+"""A lab whose applications are served: its controller and its request server, on the loop of this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+from flowsieve.client.session import Client, connect
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.state import ControlState
+from flowsieve.header.tag import POOLS
+from flowsieve.lab.blueprint import HOST_INTERFACE
+from flowsieve.lab.control import controlled
+from flowsieve.lab.lab import Lab, running
+from flowsieve.server import RequestServer
+
+TAG = POOLS["ipv6"][0]
+
+
+@asynccontextmanager
+async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
+    """The network of a state as a lab, with the tables that follow from it in place."""
+    with running(state.topology) as lab:
+        groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
+        async with controlled(lab, state, TAG) as dispatcher:
+            await dispatcher.settled()
+            async with RequestServer(dispatcher, f"unix:{lab.requests}", groups, HOST_INTERFACE):
+                yield lab, dispatcher
+
+
+def application(lab: Lab, host: str) -> AbstractAsyncContextManager[Client]:
+    """A session of an application on a host, though this process is on none."""
+    return connect(f"unix:{lab.requests}", host, inside=partial(lab.inside, host))
