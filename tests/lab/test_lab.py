@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -144,7 +145,7 @@ class Wire:
         with lab.inside("h1"):
             self.receiver = socket.socket(family, socket.SOCK_DGRAM)
         self.receiver.bind((self.address, 7000))
-        self.receiver.settimeout(PATIENCE_SECONDS)
+        self.receiver.settimeout(0.2)
         if version == 6:
             self.sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 64)
         else:
@@ -170,8 +171,13 @@ class Wire:
     def send(self, group: str, payload: bytes) -> None:
         self.sender.sendto(payload, (group, 7000))
 
-    def receive(self) -> bytes:
-        return self.receiver.recv(100)
+    def first_of(self, group: str, payload: bytes) -> bytes:
+        """The first that arrives, if the payload is sent again and again."""
+        for _ in range(50):
+            self.send(group, payload)
+            with contextlib.suppress(TimeoutError):
+                return self.receiver.recv(100)
+        raise AssertionError("nothing arrives")
 
 
 @pytest.mark.parametrize(
@@ -188,10 +194,9 @@ def test_packets_cross_switches_where_flows_send_them_and_nowhere_else(
         wire.send(elsewhere, b"no flow at all")
         wire.forward(prefix)
         wire.send(elsewhere, b"no flow for this")
-        wire.send(group, b"wanted")
         # One wire keeps the order: whatever was sent before would have come before. A host takes no UDP
-        # packet whose checksum is wrong.
-        assert wire.receive() == b"wanted"
+        # packet whose checksum is wrong. The datapath may follow the tables only after a while.
+        assert wire.first_of(group, b"wanted") == b"wanted"
 
 
 def test_a_command_runs_on_its_host_and_ends_with_the_lab() -> None:
