@@ -12,6 +12,7 @@ import benchmarks
 NOT_BENCHMARKS = {
     "__main__",
     "loads",
+    "workloads",
     "bench",
     "network",
     "uncompiled",

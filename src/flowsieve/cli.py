@@ -16,7 +16,15 @@ from typing import Annotated
 
 import typer
 
-from flowsieve import client_commands, controller_command, lab_commands, pipeline_commands, show
+from flowsieve import (
+    client_commands,
+    controller_command,
+    lab_commands,
+    pipeline_commands,
+    plan_commands,
+    replay_commands,
+    show,
+)
 from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, LabError, nearest
@@ -44,6 +52,8 @@ app = typer.Typer(
 
 app.add_typer(lab_commands.app)
 pipeline_commands.add_to(app)
+plan_commands.add_to(app)
+replay_commands.add_to(app)
 app.command(epilog="Example: flowsieve controller examples/stock/scenario.toml")(
     controller_command.controller
 )

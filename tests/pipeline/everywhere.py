@@ -16,10 +16,14 @@ from pyspark.sql import functions as F
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.covers import candidates_on
+from flowsieve.pipeline.evaluation import evaluate
 from flowsieve.pipeline.infer import infer_schema
 from flowsieve.pipeline.ingest import read_events
+from flowsieve.pipeline.planning.making import make_plan, workshop_on
 from flowsieve.pipeline.session import session
 from flowsieve.pipeline.statistics import statistics
+from flowsieve.pipeline.subscriptions import Subscriptions
 from flowsieve.pipeline.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.workload import Workload
 
@@ -37,6 +41,11 @@ def figures(spark: SparkSession, path: str) -> dict[str, Any]:
     rows = subscriptions.orderBy("id").collect()
     boxes = BoxTable.of(WORKLOAD.schema, [Filter.parse(row["filter"], WORKLOAD.schema) for row in rows])
     found = statistics(events, boxes)
+    filters = tuple(Filter.parse(row["filter"], WORKLOAD.schema) for row in rows)
+    wanted = Subscriptions(WORKLOAD.schema, tuple(row["id"] for row in rows), filters)
+    shop = workshop_on(events, wanted, 16, 0, 20_000, most=4_000)
+    plans = [make_plan(method, shop).plan for method in ("gs+asi", "lw", "kd")]
+    scores = evaluate(candidates_on(spark, plans, filters, 4), boxes, events)
     schema: Schema = infer_schema(spark, path).schema
     intake = read_events(spark, path, schema)
     return {
@@ -46,6 +55,8 @@ def figures(spark: SparkSession, path: str) -> dict[str, Any]:
         "statistics": {key: value for key, value in found.to_json().items() if key != "executors"},
         "variance": found.variance.tolist(),
         "traffic": found.traffic.tolist(),
+        "plans": [plan.to_json() for plan in plans],
+        "scores": [[score.to_json(), score.covered.tolist()] for score in scores],
         "schema": schema.to_json(),
         "read": content(intake.events),
         "account": intake.account.to_json(),

@@ -64,6 +64,9 @@ class IndexPlan(Walk, Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
+# What the file of a plan may say beside the plan: how it came about.
+PLANNED = "planned"
+
 # A new kind of plan joins here: how it is read.
 KINDS: dict[str, Callable[[Mapping[str, Any], Schema, int], IndexPlan]] = {
     RegularPlan.kind: RegularPlan.from_json,
@@ -93,4 +96,5 @@ def plan_from_json(data: object, schema: Schema, room: int = MAX_LENGTH) -> Inde
         raise BadPlan(
             f"the plan is for a schema with digest {data.get('schema')!r}; this one has {schema.digest!r}"
         )
-    return KINDS[kind](data, schema, room)
+    own = {key: value for key, value in data.items() if key != PLANNED}
+    return KINDS[kind](own, schema, room)

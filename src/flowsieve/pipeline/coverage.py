@@ -1,0 +1,210 @@
+"""What a plan delivers: of each subscription a cover, in a form that tells quickly which covers hold an event.
+
+Covers without a budget need not be listed: a subscription gets an event if one of its boxes touches the event's cell.
+Those under a budget are listed, and their dz are shared by all subscriptions that have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.index.dzset import DzSet
+from flowsieve.index.kd import KdPlan
+from flowsieve.index.plan import IndexPlan
+from flowsieve.pipeline import coverage_kernel as kernel
+from flowsieve.pipeline import match_kernel
+
+
+class Matched(NamedTuple):
+    """The subscriptions that each of some events matches: those of event e are `who[start[e]:start[e + 1]]`."""
+
+    start: NDArray[np.int64]
+    who: NDArray[np.int64]
+
+
+class Tally(NamedTuple):
+    """Per subscription: events that it gets, and events that it matches and does not get."""
+
+    covered: NDArray[np.int64]
+    missed: NDArray[np.int64]
+    stamp: NDArray[np.int64]  # the last event that it got
+    serial: NDArray[np.int64]  # of the last event
+
+    @classmethod
+    def of(cls, subscriptions: int) -> Tally:
+        covered, missed, stamp = (np.zeros(subscriptions, np.int64) for _ in range(3))
+        return cls(covered, missed, stamp, np.zeros(1, np.int64))
+
+
+class Coverage(Protocol):
+    """The covers of all subscriptions under one plan, ready for counting."""
+
+    @property
+    def digest(self) -> bytes: ...
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        """Add some events to a tally."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touching:
+    """Covers without a budget: the boxes of all subscriptions on the plan's axes."""
+
+    plan: IndexPlan
+    owner: NDArray[np.int64]
+    first: NDArray[np.uint64]  # a row per box, a column per axis
+    last: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
+        boxes = [plan.boxes(wanted) for wanted in filters]  # type: ignore[attr-defined]
+        owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
+        spans = np.array([box for some in boxes for box in some], np.uint64)
+        return cls(plan, owner, np.ascontiguousarray(spans[:, :, 0]), np.ascontiguousarray(spans[:, :, 1]))
+
+    @cached_property
+    def digest(self) -> bytes:
+        text = repr(self.plan.to_json()).encode()
+        return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
+
+    @cached_property
+    def _sides(
+        self,
+    ) -> tuple[list[tuple[int, bool, NDArray[np.uint64]]], NDArray[np.int64], NDArray[np.uint64]]:
+        """Per column of rows an axis, whether it is the far side of a cell, and the places where rows change.
+
+        On a grid a cell is a place on each axis, and a row of bits has the boxes that reach over that place. Elsewhere
+        there are two rows for each axis: the boxes that begin before a cell ends, and those that end after it begins.
+        """
+        columns, tables = [], []
+        cut = isinstance(self.plan, KdPlan)
+        number = np.arange(len(self.owner))
+        for axis in range(self.first.shape[1]):
+            first, last = self.first[:, axis], self.last[:, axis]
+            if not cut:
+                edges = np.unique(np.concatenate([first, last + np.uint64(1)]))
+                begin, end = (np.searchsorted(edges, side, side="right") for side in (first, last))
+                columns.append((axis, False, edges))
+                tables.append(_rows(begin, end, number, len(edges) + 1))
+                continue
+            edges = np.unique(first)
+            begin = np.searchsorted(edges, first, side="right")
+            columns.append((axis, True, edges))
+            tables.append(_rows(begin, np.full(len(first), len(edges)), number, len(edges) + 1))
+            edges = np.unique(last) + np.uint64(1)
+            end = np.searchsorted(edges, last, side="right")
+            columns.append((axis, False, edges))
+            tables.append(_rows(np.zeros(len(last), np.int64), end, number, len(edges) + 1))
+        start = np.concatenate([[0], np.cumsum([len(table) for table in tables])]).astype(np.int64)
+        return columns, start, np.concatenate(tables)
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        places = self.plan.places(events)
+        if isinstance(self.plan, KdPlan):
+            first, last, begin = *self._cells(self.plan, places), np.arange(len(events) + 1)
+        else:
+            first = last = places
+            begin = _begin(self.plan, events, len(places))
+        columns, start, bits = self._sides
+        rows = np.empty((len(places), len(columns)), np.int64)
+        for i, (axis, far, edges) in enumerate(columns):
+            rows[:, i] = np.searchsorted(edges, (last if far else first)[:, axis], side="right") + start[i]
+        tally.serial[0] = kernel.add_touched(
+            bits, self.owner, rows, begin, *matched, tally.stamp, tally.serial[0], tally.covered, tally.missed
+        )
+
+    def _cells(
+        self, plan: KdPlan, places: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first, last = np.zeros_like(places), np.zeros_like(places)
+        axes = places.shape[1] - 1  # the spare one has no events
+        splitter = plan.splitter
+        axis_last = np.array([size - 1 for size in plan.shape], np.uint64)
+        kernel.cells_of(
+            splitter.start,
+            splitter.axis,
+            splitter.cut,
+            splitter.next,
+            axis_last,
+            plan.bits,
+            places[:, :axes],
+            first[:, :axes],
+            last[:, :axes],
+        )
+        return first, last
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Covers under a budget: the distinct dz of all, sorted, and who has each."""
+
+    plan: IndexPlan
+    hi: NDArray[np.uint64]
+    lo: NDArray[np.uint64]
+    length: NDArray[np.int64]
+    members: NDArray[np.int64]  # dz i belongs to member[members[i]:members[i + 1]]
+    member: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> Listed:
+        owner = np.repeat(np.arange(len(covers)), [len(cover) for cover in covers])
+        hi, lo = (np.concatenate([getattr(c, name) for c in covers]) for name in ("hi", "lo"))
+        length = np.concatenate([cover.length for cover in covers])
+        order = np.lexsort((owner, length, lo, hi))
+        hi, lo, length, owner = hi[order], lo[order], length[order], owner[order]
+        new = np.ones(len(hi), np.bool_)
+        new[1:] = (hi[1:] != hi[:-1]) | (lo[1:] != lo[:-1]) | (length[1:] != length[:-1])
+        members = np.append(np.flatnonzero(new), len(hi)).astype(np.int64)
+        return cls(plan, hi[new], lo[new], length[new], members, owner)
+
+    @cached_property
+    def digest(self) -> bytes:
+        text = repr(self.plan.to_json()).encode()
+        arrays = (self.hi, self.lo, self.length, self.members, self.member)
+        return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
+
+    @cached_property
+    def _parents(self) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = kernel.parents(self.hi, self.lo, self.length)
+        return found
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        column = self.plan.encode_batch(events)
+        begin = np.searchsorted(column.rows, np.arange(len(events) + 1))
+        dz = (self.hi, self.lo, self.length, self._parents, self.members, self.member)
+        tally.serial[0] = kernel.add_listed(
+            *dz,
+            column.hi,
+            column.lo,
+            begin,
+            *matched,
+            tally.stamp,
+            tally.serial[0],
+            tally.covered,
+            tally.missed,
+        )
+
+
+def _begin(plan: IndexPlan, events: EventBatch, entries: int) -> NDArray[np.int64]:
+    """Where the entries of each event begin."""
+    if plan.kind != "selective":
+        return np.arange(len(events) + 1)
+    return np.searchsorted(plan.encode_batch(events).rows, np.arange(len(events) + 1)).astype(np.int64)
+
+
+def _rows(
+    first: NDArray[np.int64], last: NDArray[np.int64], number: NDArray[np.int64], rows: int
+) -> NDArray[np.uint64]:
+    bits = np.zeros((rows, (len(number) + 63) // 64), np.uint64)
+    by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
+    match_kernel.fill_rows(first, last, by_first, by_last, number, bits)
+    return bits

@@ -1,0 +1,173 @@
+"""All planners by name: `ri`, `si`, `asi`, `lw`, `kd`, and any of them behind a selection, as in `gs+asi`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadInput, nearest
+from flowsieve.index.plan import IndexPlan
+from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
+from flowsieve.pipeline.planning.material import Material
+from flowsieve.pipeline.planning.ordering import Order, best_order, ordered_plan
+from flowsieve.pipeline.planning.parts import NUMBERS, selective_plan
+from flowsieve.pipeline.planning.selection import SELECTIONS, Chosen, Simulate, select
+from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
+from flowsieve.pipeline.planning.tree import kd_plan
+from flowsieve.pipeline.statistics import Statistics
+
+INDEXERS = ("ri", "si", "asi", "lw", "kd")
+AUTO = "auto"
+KEPT_BACK = 0.25  # of the sample, to choose by
+TRIED = 400  # subscriptions whose covers are tried under a budget
+ORDERED_BY, ORDERED_ON = 200, 4_000  # subscriptions and events that an order is searched with
+PROBED = 8_000  # events that parts are tried on
+
+
+@dataclass(frozen=True)
+class Method:
+    """A selection of dimensions, or none, and what makes a plan over them."""
+
+    selection: str | None
+    indexer: str
+
+    @classmethod
+    def parse(cls, text: str) -> Method:
+        *before, indexer = text.split("+")
+        known = (
+            f"right is {', '.join(INDEXERS)}, one of these behind {', '.join(SELECTIONS)} (gs+asi), or {AUTO}"
+        )
+        if indexer not in INDEXERS or len(before) > 1:
+            raise BadInput(f"there is no method {text!r}{nearest(text, (*INDEXERS, AUTO))}; {known}")
+        if before and before[0] not in SELECTIONS:
+            raise BadInput(f"there is no selection {before[0]!r}{nearest(before[0], SELECTIONS)}; {known}")
+        return cls(before[0] if before else None, indexer)
+
+    def __str__(self) -> str:
+        return f"{self.selection}+{self.indexer}" if self.selection else self.indexer
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """All that methods need, made when it is first asked for.
+
+    `statistics` and `simulate` look at all events, on Spark; `events` is a sample of them, in the order of time.
+    """
+
+    schema: Schema
+    filters: tuple[Filter, ...]
+    bits: int
+    max_dz: int  # the budget to plan for; 0: any number
+    events: EventBatch
+    statistics: Callable[[], Statistics]
+    simulate: Simulate
+    dimensions: int | None = None  # how many a selection takes; None: as many as are best
+    seed: int = 0
+
+    @cached_property
+    def material(self) -> Material:
+        return Material.of(self.schema, self.filters, self.events)
+
+    @property
+    def everything(self) -> Chosen:
+        return tuple(range(len(self.schema)))
+
+    def select(self, selection: str | None) -> Chosen:
+        if selection is None:
+            return self.everything
+        return select(selection, self.schema, self.statistics, self.simulate, self.dimensions, self.seed)
+
+    def halves(self) -> tuple[Material, EventBatch]:
+        """What to learn from and what to choose by: the latest events of the sample, if they have times."""
+        cut = max(1, int(len(self.events) * (1 - KEPT_BACK)))
+        kept = np.arange(cut, len(self.events)) if cut < len(self.events) else np.arange(cut)
+        return self.material.with_events(self.events.take(np.arange(cut))), self.events.take(kept)
+
+    @cached_property
+    def judge(self) -> Judge:
+        return Judge.of(self.schema, self.filters, self.max_dz)
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Scores plans on events, under the budget to plan for; under one, by evenly spaced subscriptions."""
+
+    filters: tuple[Filter, ...]
+    max_dz: int
+    boxes: BoxTable
+
+    @classmethod
+    def of(cls, schema: Schema, filters: Sequence[Filter], max_dz: int) -> Judge:
+        step = max(1, -(-len(filters) // TRIED)) if max_dz else 1
+        some = tuple(filters[::step])
+        return cls(some, max_dz, BoxTable.of(schema, some))
+
+    def score(self, plans: Sequence[IndexPlan], events: EventBatch) -> list[Score]:
+        candidates = [Candidate.of(plan, self.filters, self.max_dz, count=False) for plan in plans]
+        return evaluate_here(candidates, self.boxes, events)
+
+    def order(self, material: Material, bits: int, chosen: Chosen) -> Order:
+        """The best order of a level-wise plan under the budget, by fewer subscriptions and events than decide later."""
+        step = max(1, len(self.filters) // ORDERED_BY)
+        fewer = Judge.of(material.schema, self.filters[::step], self.max_dz)
+        events = material.events
+        some = events.take(np.arange(0, len(events), max(1, len(events) // ORDERED_ON)))
+        return best_order(material, bits, chosen, lambda plan: fewer.score([plan], some)[0].fpr)
+
+
+def make(method: Method, shop: Workshop) -> IndexPlan:
+    """The plan that a method makes."""
+    return make_over(method.indexer, shop.material, shop.bits, shop.select(method.selection), shop.judge)
+
+
+def make_over(indexer: str, material: Material, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+    if indexer == "ri":
+        return regular_plan(material, bits, chosen)
+    if indexer == "asi":
+        return adaptive_plan(material, bits, chosen)
+    if indexer == "lw" and judge.max_dz:
+        return ordered_plan(material, bits, judge.order(material, bits, chosen))
+    if indexer == "lw":
+        return levelwise_plan(material, bits, chosen)
+    if indexer == "kd":
+        return kd_plan(material, bits, chosen)
+    return _best_parts(material, bits, chosen, judge)
+
+
+def _best_parts(material: Material, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+    """The selective plan of the number of parts that does best; each is tried on events of the sample."""
+    probe = material.events.take(np.arange(0, len(material.events), max(1, len(material.events) // PROBED)))
+    plans = [
+        selective_plan(material, bits, chosen, number)
+        for number in NUMBERS
+        if number < len(material.filters) and number.bit_length() <= bits
+    ]
+    plans = plans or [selective_plan(material, bits, chosen, 1)]
+    step = max(1, len(judge.filters) // TRIED)
+    scores = Judge.of(material.schema, judge.filters[::step], judge.max_dz).score(plans, probe)
+    return plans[min(range(len(plans)), key=lambda i: (scores[i].fpr, i))]
+
+
+def on_sample(
+    schema: Schema, filters: tuple[Filter, ...], bits: int, max_dz: int, events: EventBatch
+) -> Workshop:
+    """A workshop without Spark, where the sample is all there is."""
+    from flowsieve.pipeline.matcher import Matcher
+    from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
+
+    def statistics() -> Statistics:
+        boxes = BoxTable.of(schema, filters)
+        sums = empty_sums(boxes)
+        add_events(boxes, Matcher.of(boxes), events, sums)
+        return of_sums(boxes, sums)
+
+    simulate = simulate_here(events, Simulation.of(schema, filters, bits))
+    return Workshop(schema, filters, bits, max_dz, events, statistics, simulate)

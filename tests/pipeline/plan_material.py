@@ -1,0 +1,50 @@
+"""Small workloads of mixed types for tests of planning and evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+
+SCHEMA = Schema.parse(
+    {
+        "level": {"type": "int", "min": 0, "max": 999},
+        "ratio": {"type": "float", "min": -1.0, "max": 1.0},
+        "side": {"type": "enum", "values": ["buy", "sell", "hold"]},
+        "name": {"type": "string"},
+    }
+)
+NAMES = ("ant", "bee", "cat", "dog")
+
+
+def events_of(seed: int, number: int) -> EventBatch:
+    rng = np.random.default_rng(seed)
+    columns = {
+        "level": np.clip(np.rint(rng.normal(300, 150, number)), 0, 999),
+        "ratio": np.clip(rng.normal(0.2, 0.3, number), -1.0, 1.0),
+        "side": rng.integers(0, 3, number).astype(np.float64),
+        "name": np.array(NAMES, dtype=object)[rng.integers(0, len(NAMES), number)],
+    }
+    ids = np.array([f"e{i}" for i in range(number)], dtype=object)
+    return EventBatch(SCHEMA, ids, np.full(number, "", dtype=object), columns)
+
+
+def filters_of(seed: int, number: int) -> tuple[Filter, ...]:
+    """Boxes around where events are, some of them unions, some open in a dimension."""
+    rng = np.random.default_rng(seed)
+    out = []
+    for i in range(number):
+        low, width = int(rng.normal(280, 150)), int(rng.integers(0, 150))
+        low = min(max(low, 0), 998)
+        text = f"{low} <= level <= {low + width}"
+        if i % 2:
+            centre = float(np.clip(rng.normal(0.2, 0.3), -0.9, 0.9))
+            text += f" and {centre - 0.15!r} < ratio <= {centre + 0.1!r}"
+        if i % 5 == 0:
+            text += f" and name == '{NAMES[i % 4]}'"
+        if i % 7 == 0:
+            text = f"({text}) or (side == 'sell' and level < {low // 2 + 1})"
+        out.append(Filter.parse(text, SCHEMA))
+    return tuple(out)
