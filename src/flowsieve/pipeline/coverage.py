@@ -25,10 +25,14 @@ from flowsieve.pipeline import match_kernel
 
 
 class Matched(NamedTuple):
-    """The subscriptions that each of some events matches: those of event e are `who[start[e]:start[e + 1]]`."""
+    """The subscriptions that each of some events matches: those of event e are `who[start[e]:start[e + 1]]`.
+
+    Or as bits, a row per event and a bit per subscription, where every subscription is a single box.
+    """
 
     start: NDArray[np.int64]
     who: NDArray[np.int64]
+    bits: NDArray[np.uint64]
 
 
 class Tally(NamedTuple):
@@ -50,6 +54,10 @@ class Coverage(Protocol):
 
     @property
     def digest(self) -> bytes: ...
+
+    @property
+    def by_bits(self) -> bool:
+        """Whether it takes matches as bits, not as lists."""
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
         """Add some events to a tally."""
@@ -75,6 +83,12 @@ class Touching:
     def digest(self) -> bytes:
         text = repr(self.plan.to_json()).encode()
         return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
+
+    @cached_property
+    def by_bits(self) -> bool:
+        """One box a subscription, and one dz an event: bits are counted 64 at a time."""
+        single = np.array_equal(self.owner, np.arange(len(self.owner)))
+        return single and self.plan.kind != "selective"
 
     @cached_property
     def _sides(
@@ -118,8 +132,15 @@ class Touching:
         rows = np.empty((len(places), len(columns)), np.int64)
         for i, (axis, far, edges) in enumerate(columns):
             rows[:, i] = np.searchsorted(edges, (last if far else first)[:, axis], side="right") + start[i]
+        if self.by_bits and len(matched.bits):
+            got = np.empty((len(rows), bits.shape[1]), np.uint64)
+            kernel.join_rows(bits, rows, got)
+            kernel.count_columns(got, tally.covered)
+            kernel.count_lacking(matched.bits, got, tally.missed)
+            return
+        lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
         tally.serial[0] = kernel.add_touched(
-            bits, self.owner, rows, begin, *matched, tally.stamp, tally.serial[0], tally.covered, tally.missed
+            bits, self.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
         )
 
     def _cells(
@@ -172,6 +193,10 @@ class Listed:
         arrays = (self.hi, self.lo, self.length, self.members, self.member)
         return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
 
+    @property
+    def by_bits(self) -> bool:
+        return False
+
     @cached_property
     def _parents(self) -> NDArray[np.int64]:
         found: NDArray[np.int64] = kernel.parents(self.hi, self.lo, self.length)
@@ -186,7 +211,8 @@ class Listed:
             column.hi,
             column.lo,
             begin,
-            *matched,
+            matched.start,
+            matched.who,
             tally.stamp,
             tally.serial[0],
             tally.covered,

@@ -27,7 +27,7 @@ from flowsieve.pipeline.matcher import Matcher, matcher_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CHUNK = 1 << 12  # events that are counted in one go
+CHUNK = 1 << 10  # events that are counted in one go
 PARTIAL = "events bigint, matched array<bigint>, covered array<bigint>, missed array<bigint>"
 
 
@@ -136,14 +136,25 @@ class Count:
         for start in range(0, len(events), CHUNK):
             some = events.take(np.arange(start, min(start + CHUNK, len(events))))
             rows = matcher.rows(self.boxes.points(some))
-            begin = np.empty(len(some) + 1, np.int64)
-            room = np.empty(64 * len(some), np.int64)
-            who = kernel.list_matches(matcher.boxes.bits, rows, matcher.owner, begin, room)
-            matched = Matched(begin, who)
-            self.matched[:] += np.bincount(who[: begin[-1]], minlength=len(self.matched))
+            matched = self._matched(matcher, rows)
             self.events[0] += len(some)
             for candidate, tally in zip(self.candidates, self.tallies, strict=True):
                 candidate.coverage.add(some, matched, tally)
+
+    def _matched(self, matcher: Matcher, rows: NDArray[np.int64]) -> Matched:
+        """Who matches the events, in the forms that the candidates take; and count it."""
+        by_bits = [candidate.coverage.by_bits for candidate in self.candidates]
+        single = len(self.boxes) == self.boxes.subscriptions
+        start, who = np.zeros(len(rows) + 1, np.int64), np.empty(64 * len(rows), np.int64)
+        bits = np.empty((len(rows) if single and any(by_bits) else 0, matcher.boxes.bits.shape[1]), np.uint64)
+        if len(bits):
+            kernel.join_rows(matcher.boxes.bits, rows, bits)
+        if len(bits) and all(by_bits):
+            kernel.count_columns(bits, self.matched)
+        else:
+            who = kernel.list_matches(matcher.boxes.bits, rows, matcher.owner, start, who)
+            self.matched[:] += np.bincount(who[: start[-1]], minlength=len(self.matched))
+        return Matched(start, who, bits)
 
     def scores(self) -> list[Score]:
         return [
