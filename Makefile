@@ -29,7 +29,7 @@ demo: setup  ## a sensor network on a fat-tree: what arrives, what the network d
 
 test: setup  ## all tests; those on real switches where Open vSwitch can be installed
 	@scripts/system-packages
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -rs
 
 lint: setup
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
