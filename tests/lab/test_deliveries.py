@@ -19,6 +19,7 @@ from flowsieve.lab.deliveries import deliveries
 from flowsieve.lab.hosts import PORT, Hosts
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 pytestmark = pytest.mark.real
@@ -53,7 +54,10 @@ def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in NETWORK.switches}
         last = {switch: dict(ports) for switch, ports in deliveries(lab, family).items()}
         del last["s2"][NETWORK.port("s2", "e")]
-        with Hosts(lab) as hosts, OpenFlowSwitches(addresses, control=f"unix:{lab.control}") as switches:
+        with (
+            Hosts(lab) as hosts,
+            OpenFlowSwitches(OpenFlowFabric(addresses, control=f"unix:{lab.control}")) as switches,
+        ):
             for switch in NETWORK.switches:
                 ports = range(1, len(NETWORK.neighbours(switch)) + 1)
                 flow = content_flow(tag, Dz(0, 0), ports, last[switch])

@@ -29,6 +29,7 @@ from flowsieve.network.generators import line, ring
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.batch import Batch
 from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 Command = Callable[..., Any]
@@ -150,7 +151,7 @@ def test_a_switch_takes_no_more_entries_than_its_capacity() -> None:
 def parts(topology: Topology) -> Iterator[tuple[Lab, Hosts, RealNetwork]]:
     with running(topology) as lab:
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
-        with Hosts(lab) as hosts, OpenFlowSwitches(addresses) as switches:
+        with Hosts(lab) as hosts, OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
             switches.wait_connected()
             yield lab, hosts, RealNetwork(lab, switches, hosts)
 

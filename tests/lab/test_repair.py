@@ -17,6 +17,7 @@ from flowsieve.header.tag import POOLS
 from flowsieve.index.regular import RegularPlan
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 pytestmark = pytest.mark.real
@@ -35,7 +36,7 @@ def controlled() -> Iterator[tuple[Lab, OpenFlowSwitches, Controller]]:
     topology = line(3)
     with running(topology) as lab:
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
-        with OpenFlowSwitches(addresses) as switches:
+        with OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
             switches.wait_connected()
             state = ControlState(topology, RegularPlan.make(SCHEMA))
             controller = Controller(state, switches, POOLS["ipv6"][0])

@@ -16,6 +16,7 @@ from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 PORTS, ROOM = 4, 5
@@ -48,7 +49,7 @@ def over_openflow(open_vswitch: OpenVSwitch) -> Iterator[tuple[OpenVSwitch, Open
         name: open_vswitch.add_bridge(name, PORTS, limit=ROOM if name == "small" else None)
         for name in NETWORK.switches
     }
-    with OpenFlowSwitches(addresses) as switches:
+    with OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
         switches.wait_connected()
         yield open_vswitch, switches
 

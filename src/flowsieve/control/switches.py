@@ -9,6 +9,7 @@ from typing import Protocol
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.service import Punt
 
 
 @dataclass(slots=True)
@@ -117,4 +118,15 @@ class LiveSwitches(Protocol):
 
     async def fences(self, switch: str) -> frozenset[int]:
         """The ports of a switch that are fenced."""
+        ...
+
+    async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
+        """Make the service entries of a switch, and their limits, exactly these; what is there already stays.
+
+        Returns once packets meet them; from then on they come as `Packet`.
+        """
+        ...
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port; nobody says whether it did."""
         ...

@@ -5,20 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from flowsieve.control.switches import Connected, Disconnected, PortChanged, SwitchEvent
+from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent
 from flowsieve.errors import Refused, SwitchError, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.service import Punt
 from flowsieve.network.mend import Edge
 from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.handover import HandOver
 
 
 class EmbeddedFabric:
-    """A LiveSwitches over an embedded network; `report` hears of switches and ports."""
+    """A LiveSwitches over an embedded network; `report` hears of switches, ports and packets.
 
-    def __init__(self, network: EmbeddedNetwork, report: Callable[[SwitchEvent], None]) -> None:
+    `deliver` gets the packets that a controller has sent to hosts.
+    """
+
+    def __init__(
+        self,
+        network: EmbeddedNetwork,
+        report: Callable[[SwitchEvent], None],
+        deliver: Callable[[str, bytes], None] = lambda host, data: None,
+    ) -> None:
         self.network = network
         self.report = report
+        self.deliver = deliver
+        self.hand_overs = {switch: HandOver() for switch in network.topology.switches}
         self._topology = network.topology
         self._connected: set[str] = set()
         self._stopped: set[str] = set()
@@ -70,6 +82,38 @@ class EmbeddedFabric:
         await self._reach(switch)
         return frozenset(self._fences[switch])
 
+    async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
+        """Make the service entries of a switch exactly these."""
+        await self._reach(switch)
+        self.hand_overs[switch].set(punts, self.network.now)
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port."""
+        await self._reach(switch)
+        self._leave(switch, port, data)
+
+    # Packets of hosts; those for the controller alone, as events go by the network itself.
+
+    def receive(self, host: str, data: bytes) -> None:
+        """A host sends a packet, whole, from its Ethernet header on."""
+        switch = self._topology.hosts[host]
+        self._arrive(switch, self._topology.port(switch, host), data)
+
+    def _arrive(self, switch: str, port: int, data: bytes) -> None:
+        if switch in self._stopped or port in self._fences[switch]:
+            return
+        if self.hand_overs[switch].lets(data, self.network.now) and switch in self._connected:
+            self.report(Packet(switch, port, data))
+
+    def _leave(self, switch: str, port: int, data: bytes) -> None:
+        if port in self._fences[switch] or not 1 <= port <= len(self._topology.neighbours(switch)):
+            return
+        far = self._topology.neighbour(switch, port)
+        if far in self._topology.hosts:
+            self.deliver(far, data)
+        elif frozenset((switch, far)) not in self._down:
+            self._arrive(far, self._topology.port(far, switch), data)
+
     # Faults.
 
     def connect(self, switch: str) -> None:
@@ -90,11 +134,12 @@ class EmbeddedFabric:
         self._mute.add(switch)
 
     def restart(self, switch: str) -> None:
-        """A switch begins anew, with an empty table and no fences."""
+        """A switch begins anew, with an empty table, no service entries and no fences."""
         self.disconnect(switch, "it restarted")
         self._stopped.discard(switch)
         self._put_back(switch, ())
         self._fences[switch].clear()
+        self.hand_overs[switch] = HandOver()
         self.connect(switch)
 
     def stop(self, switch: str) -> None:

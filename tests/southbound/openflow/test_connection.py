@@ -10,7 +10,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow.connection import Connection, State
+from flowsieve.southbound.openflow.connection import MOST_QUEUED, Connection, State
 from flowsieve.southbound.openflow.events import Applied, Listed, PortsListed, Ready, Refused
 from flowsieve.southbound.openflow.ports import FENCE, Port
 from flowsieve.southbound.openflow.wire import PROTOCOL, Monitored, PacketIn, PortStatus, ProtocolError
@@ -189,6 +189,17 @@ def test_a_port_change_and_a_batch_may_be_under_way_together(adding):
     ((_, commit),) = sent(connection)
     assert heard(connection, peer.barrier(port_barrier)) == [Applied(request)]
     assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+
+
+def test_packets_for_a_switch_that_takes_none_are_dropped_at_last(ready):
+    for _ in range(MOST_QUEUED + 100):
+        ready.send_packet(1, b"x")
+    request = ready.list_ports()
+    kinds = sent(ready)
+    assert len(kinds) == MOST_QUEUED + 1
+    assert kinds[-1] == (ofp.OFPT_MULTIPART_REQUEST, request)
+    ready.send_packet(1, b"x")
+    assert len(sent(ready)) == 1
 
 
 def test_an_error_that_nobody_waits_for_is_passed_over(ready):

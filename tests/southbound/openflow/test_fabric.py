@@ -363,7 +363,7 @@ def test_a_false_switch_harms_nobody(tmp_path):
 def test_who_dials_us_and_says_nothing_is_not_waited_for_without_bound(tmp_path):
     async def main() -> None:
         place = str(tmp_path / "port")
-        timing = Timing(connect=0.5)
+        timing = Timing(connect=3.0)
         async with OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7}, timing=timing) as fabric:
             silent = [await asyncio.open_unix_connection(place) for _ in range(MOST_GREETED + 20)]
             greetings = [await reader.read(100) for reader, _ in silent]
@@ -378,6 +378,51 @@ def test_who_dials_us_and_says_nothing_is_not_waited_for_without_bound(tmp_path)
                 each.close()
 
     asyncio.run(main())
+
+
+async def dialled(place: str, datapath: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A switch that dials us and tells its datapath id."""
+    reader, writer = await asyncio.open_unix_connection(place)
+    writer.write(peer.hello(5) + peer.features(2, datapath=datapath))
+    return reader, writer
+
+
+async def hung_up(reader: asyncio.StreamReader) -> None:
+    async with asyncio.timeout(10):
+        while await reader.read(1 << 16):
+            pass
+
+
+def test_a_newcomer_may_be_given_a_name_and_keeps_it(tmp_path):
+    heard: list[SwitchEvent] = []
+    asked: list[int] = []
+
+    def name(datapath: int) -> str | None:
+        asked.append(datapath)
+        return {8: "new", 9: "s1"}.get(datapath)
+
+    async def main() -> None:
+        place = str(tmp_path / "port")
+        async with OpenFlowFabric(
+            {}, listen=f"unix:{place}", datapaths={"s1": 7}, unknown=name, report=heard.append
+        ) as fabric:
+            with pytest.raises(BadTopology, match="there is no switch 'new'"):
+                await fabric.read("new")
+            for datapath in (6, 9):  # one that gets no name, and one that gets somebody else's
+                reader, writer = await dialled(place, datapath)
+                await hung_up(reader)
+                writer.close()
+            for _ in range(2):
+                async with asyncio.timeout(10):
+                    reader, writer = await dialled(place, 8)
+                    await until(lambda: "new" not in fabric.missing and Connected("new") in heard)
+                    writer.close()
+                    await until(lambda: "new" in fabric.missing)
+            assert set(fabric.missing) == {"s1", "new"}
+
+    asyncio.run(main())
+    assert asked == [6, 9, 8]
+    assert heard.count(Connected("new")) == 2
 
 
 def test_too_many_waiting_requests_are_refused(tmp_path):

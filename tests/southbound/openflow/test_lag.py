@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -11,7 +12,7 @@ from flowsieve.southbound.openflow.lag import Behind, Datapath, Turns
 
 
 class Asked:
-    """A question that is answered when the test says so."""
+    """A question that is answered when the test says so, and those who wait for the answer."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -24,6 +25,12 @@ class Asked:
         if error is not None:
             raise error
 
+    async def waiter(self, questions: int = 1) -> asyncio.Task[None]:
+        """Somebody who waits, and has begun to."""
+        task = asyncio.create_task(self.turns.wait(questions))
+        await settled()
+        return task
+
     async def answer(self, error: Exception | None = None) -> None:
         await self._answers.put(error)
         await settled()
@@ -35,93 +42,79 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def test_those_who_come_together_share_a_question():
-    async def main() -> None:
-        asked = Asked()
-        waiters = [asyncio.create_task(asked.turns.wait(1)) for _ in range(10)]
-        await settled()
-        assert asked.begun == 1
-        await asked.answer()
-        assert all(waiter.done() for waiter in waiters)
-        assert asked.begun == 1
+def asking(test: Callable[[Asked], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """A test that runs on a loop of its own, with a question."""
 
-    asyncio.run(main())
+    def run() -> None:
+        async def main() -> None:
+            await test(Asked())
 
+        asyncio.run(main())
 
-def test_an_answer_is_not_for_those_who_came_after_the_question():
-    async def main() -> None:
-        asked = Asked()
-        first = asyncio.create_task(asked.turns.wait(1))
-        await settled()
-        late = asyncio.create_task(asked.turns.wait(1))
-        await settled()
-        assert asked.begun == 1
-        await asked.answer()
-        assert (first.done(), late.done(), asked.begun) == (True, False, 2)
-        await asked.answer()
-        assert late.done()
-
-    asyncio.run(main())
+    run.__name__ = test.__name__
+    return run
 
 
-def test_two_answers_are_to_two_questions_one_after_the_other():
-    async def main() -> None:
-        asked = Asked()
-        waiter = asyncio.create_task(asked.turns.wait(2))
-        await settled()
-        await asked.answer()
-        assert (waiter.done(), asked.begun) == (False, 2)
-        other = asyncio.create_task(asked.turns.wait(2))
-        await settled()
-        await asked.answer()
-        assert (waiter.done(), other.done(), asked.begun) == (True, False, 3)
-        await asked.answer()
-        await asked.answer()
-        assert (other.done(), asked.begun) == (True, 4)
-
-    asyncio.run(main())
+@asking
+async def test_those_who_come_together_share_a_question(asked: Asked) -> None:
+    waiters = [asyncio.create_task(asked.turns.wait(1)) for _ in range(10)]
+    await settled()
+    assert asked.begun == 1
+    await asked.answer()
+    assert all(waiter.done() for waiter in waiters)
+    assert asked.begun == 1
 
 
-def test_a_question_that_fails_fails_for_its_waiters_alone():
-    async def main() -> None:
-        asked = Asked()
-        first = asyncio.create_task(asked.turns.wait(1))
-        await settled()
-        late = asyncio.create_task(asked.turns.wait(1))
-        await settled()
-        await asked.answer(Behind("no word"))
-        with pytest.raises(Behind, match="no word"):
-            await first
-        await asked.answer()
-        await late
-
-    asyncio.run(main())
+@asking
+async def test_an_answer_is_not_for_those_who_came_after_the_question(asked: Asked) -> None:
+    first, late = await asked.waiter(), await asked.waiter()
+    assert asked.begun == 1
+    await asked.answer()
+    assert (first.done(), late.done(), asked.begun) == (True, False, 2)
+    await asked.answer()
+    assert late.done()
 
 
-def test_one_who_gives_up_leaves_the_others_waiting():
-    async def main() -> None:
-        asked = Asked()
-        impatient, patient = (asyncio.create_task(asked.turns.wait(1)) for _ in range(2))
-        await settled()
-        impatient.cancel()
-        await settled()
-        assert (impatient.cancelled(), patient.done()) == (True, False)
-        await asked.answer()
-        assert patient.done()
+@asking
+async def test_two_answers_are_to_two_questions_one_after_the_other(asked: Asked) -> None:
+    waiter = await asked.waiter(2)
+    await asked.answer()
+    assert (waiter.done(), asked.begun) == (False, 2)
+    other = await asked.waiter(2)
+    await asked.answer()
+    assert (waiter.done(), other.done(), asked.begun) == (True, False, 3)
+    await asked.answer()
+    await asked.answer()
+    assert (other.done(), asked.begun) == (True, 4)
 
-    asyncio.run(main())
+
+@asking
+async def test_a_question_that_fails_fails_for_its_waiters_alone(asked: Asked) -> None:
+    first, late = await asked.waiter(), await asked.waiter()
+    await asked.answer(Behind("no word"))
+    with pytest.raises(Behind, match="no word"):
+        await first
+    await asked.answer()
+    await late
 
 
-def test_closing_tells_those_who_wait():
-    async def main() -> None:
-        asked = Asked()
-        waiter = asyncio.create_task(asked.turns.wait(1))
-        await settled()
-        asked.turns.close()
-        with pytest.raises(Behind, match="closed before the datapath has followed"):
-            await waiter
+@asking
+async def test_one_who_gives_up_leaves_the_others_waiting(asked: Asked) -> None:
+    impatient, patient = [asyncio.create_task(asked.turns.wait(1)) for _ in range(2)]
+    await settled()
+    impatient.cancel()
+    await settled()
+    assert (impatient.cancelled(), patient.done()) == (True, False)
+    await asked.answer()
+    assert patient.done()
 
-    asyncio.run(main())
+
+@asking
+async def test_closing_tells_those_who_wait(asked: Asked) -> None:
+    waiter = await asked.waiter()
+    asked.turns.close()
+    with pytest.raises(Behind, match="closed before the datapath has followed"):
+        await waiter
 
 
 def test_one_sleeping_daemon_is_woken_up(tmp_path):

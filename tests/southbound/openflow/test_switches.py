@@ -20,6 +20,7 @@ from flowsieve.errors import BadInput, SwitchError, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 from flowsieve.southbound.openflow.wire import COOKIE, Frames
@@ -75,7 +76,7 @@ def real(bridge: tuple[str, str]) -> Iterator[tuple[str, OpenFlowSwitches, Heard
     """Its name, the connection to it, and what was heard."""
     name, address = bridge
     heard = Heard()
-    with OpenFlowSwitches({name: address}, timing=QUICK, report=heard) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({name: address}, timing=QUICK, report=heard)) as switches:
         switches.wait_connected()
         yield name, switches, heard
 
@@ -147,7 +148,7 @@ def test_hop_limits_are_decremented_and_run_out(real, open_vswitch, family, pref
 @pytest.mark.real
 def test_without_decrement_packets_are_left_as_they_are(bridge, open_vswitch):
     name, address = bridge
-    with OpenFlowSwitches({name: address}, decrement=False) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({name: address}, decrement=False)) as switches:
         apply(switches, name, install("ff0e:c000::/19", 2))
         assert switches.read(name) == (flow("ff0e:c000::/19", 2),)
         open_vswitch.appctl("netdev-dummy/receive", f"{name}-1", packet(6, 1).hex())
@@ -180,9 +181,11 @@ def test_a_port_that_goes_down_is_told(real, open_vswitch):
 @pytest.mark.real
 def test_the_datapath_is_asked_whether_it_has_followed(bridge, open_vswitch):
     name, address = bridge
-    with OpenFlowSwitches({name: address}, control=open_vswitch.control) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({name: address}, control=open_vswitch.control)) as switches:
         assert apply(switches, name, install("ff0e::/16", 2)).done == 1
-    with OpenFlowSwitches({name: address}, control=f"unix:{open_vswitch.rundir}/none") as switches:
+    with OpenFlowSwitches(
+        OpenFlowFabric({name: address}, control=f"unix:{open_vswitch.rundir}/none")
+    ) as switches:
         assert apply(switches, name, install("ff0e::/16", 3)).done == 1
 
 
@@ -245,7 +248,7 @@ def test_a_switch_can_dial_us(bridge, open_vswitch):
     name, _ = bridge
     address = f"tcp:127.0.0.1:{free_port()}"
     open_vswitch.vsctl("set", "bridge", name, "other_config:datapath-id=00000000000000ab")
-    with OpenFlowSwitches({}, listen=address, datapaths={name: 0xAB}) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({}, listen=address, datapaths={name: 0xAB})) as switches:
         open_vswitch.vsctl("set-controller", name, address)
         switches.wait_connected(10)
         assert apply(switches, name, install("ff0e::/16", 1)).done == 1
@@ -320,7 +323,7 @@ def babble_in_a_bundle(connection: socket.socket) -> None:
 def test_a_connection_lost_in_a_bundle_leaves_the_switch_unknown(tmp_path, act, reason):
     with (
         Scripted(tmp_path / "s1", act, serve_an_empty_table) as switch,
-        OpenFlowSwitches({"s1": switch.address}, timing=QUICK) as switches,
+        OpenFlowSwitches(OpenFlowFabric({"s1": switch.address}, timing=QUICK)) as switches,
     ):
         ticket = apply(switches, "s1", install("ff0e::/16", 1))
         assert isinstance(ticket.error, Unacknowledged)
@@ -332,7 +335,7 @@ def test_a_connection_lost_in_a_bundle_leaves_the_switch_unknown(tmp_path, act, 
 
 def test_a_switch_that_is_not_there_is_reported_with_its_address(tmp_path):
     timing = Timing(connect=0.05, first_retry=0.01)
-    with OpenFlowSwitches({"s1": f"unix:{tmp_path}/none"}, timing=timing) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({"s1": f"unix:{tmp_path}/none"}, timing=timing)) as switches:
         tickets = [switches.apply("s1", [install("ff0e::/16", 1)]) for _ in range(20)]
         switches.settle()
         for ticket in tickets:
@@ -345,7 +348,7 @@ def test_a_switch_that_is_not_there_is_reported_with_its_address(tmp_path):
 
 
 def test_closing_answers_what_is_under_way(tmp_path):
-    switches = OpenFlowSwitches({"s1": f"unix:{tmp_path}/none"}, timing=Timing(connect=60))
+    switches = OpenFlowSwitches(OpenFlowFabric({"s1": f"unix:{tmp_path}/none"}, timing=Timing(connect=60)))
     switches.start()
     ticket = switches.apply("s1", [install("ff0e::/16", 1)])
     switches.close()
@@ -373,7 +376,7 @@ def test_random_bytes_to_our_port_harm_nobody(tmp_path):
     draw = random.Random(5)
     place = str(tmp_path / "port")
     with (
-        OpenFlowSwitches({}, listen=f"unix:{place}", datapaths={"s1": 7}) as switches,
+        OpenFlowSwitches(OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7})) as switches,
         socket.socket(socket.AF_UNIX) as good,
     ):
         good.connect(place)
@@ -393,7 +396,7 @@ def test_random_bytes_to_our_port_harm_nobody(tmp_path):
 
 def test_an_address_in_use_is_no_place_to_listen():
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        switches = OpenFlowSwitches({}, listen=f"tcp:127.0.0.1:{taken.getsockname()[1]}")
+        switches = OpenFlowSwitches(OpenFlowFabric({}, listen=f"tcp:127.0.0.1:{taken.getsockname()[1]}"))
         with pytest.raises(SwitchError, match="address already in use"):
             switches.start()
         switches.close()
@@ -404,7 +407,7 @@ def test_an_address_in_use_is_no_place_to_listen():
 )
 def test_a_bad_address_is_refused(address):
     with pytest.raises(BadInput, match="is no address; right is unix:"):
-        OpenFlowSwitches({"s1": address})
+        OpenFlowSwitches(OpenFlowFabric({"s1": address}))
 
 
 @pytest.mark.parametrize(
@@ -416,4 +419,4 @@ def test_a_bad_address_is_refused(address):
 )
 def test_what_no_message_can_say_is_refused(op, what):
     with pytest.raises(SwitchError, match=what):
-        OpenFlowSwitches({"s1": "unix:none"}).apply("s1", [op])
+        OpenFlowSwitches(OpenFlowFabric({"s1": "unix:none"})).apply("s1", [op])

@@ -7,17 +7,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from os_ken.ofproto import ofproto_v1_4 as ofp
+
 from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent, TableChanged
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.service import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.address import Address
 from flowsieve.southbound.openflow.entries import within
-from flowsieve.southbound.openflow.events import Refused
+from flowsieve.southbound.openflow.events import Applied, Refused
 from flowsieve.southbound.openflow.link import Link, Lost, Notice, Timing
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
+from flowsieve.southbound.openflow.service import Meter, changes
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 
 MOST_WAITING = 1024  # requests to one switch
@@ -162,6 +166,38 @@ class Channel:
             if isinstance(answer, Refused):
                 reason = answer.failure.reason
                 raise SwitchError(f"port {number} of switch {self.switch} is not {what}: {reason}")
+
+    async def punt(self, punts: Sequence[Punt]) -> bool:
+        """Make the service entries exactly these; says whether anything had to be changed."""
+        deadline = self._deadline()
+        async with self._in_turn():
+            link = await self._live_link(deadline)
+            try:
+                entries = await self._ask(link, link.list_service())
+                todo = changes(entries, await self._ask(link, link.list_meters()), punts)
+                for meters, command in (
+                    (todo.new_meters, ofp.OFPMC_ADD),
+                    (todo.changed_meters, ofp.OFPMC_MODIFY),
+                ):
+                    await self._change_meters(link, meters, command)
+                if todo.install or todo.remove:
+                    self._check_service(await self._ask(link, link.serve(todo.install, todo.remove)))
+                await self._change_meters(link, todo.old_meters, ofp.OFPMC_DELETE)
+            except Lost as error:
+                raise SwitchError(
+                    f"which packets switch {self.switch} hands over is unknown: {error}"
+                ) from error
+            return bool(todo)
+
+    async def _change_meters(self, link: Link, meters: Sequence[Meter], command: int) -> None:
+        if meters:
+            self._check_service(await self._ask(link, link.change_meters(meters, command)))
+
+    def _check_service(self, answer: Applied | Refused) -> None:
+        if isinstance(answer, Refused):
+            raise SwitchError(
+                f"switch {self.switch} does not hand over packets as it is asked to: {answer.failure.reason}"
+            )
 
     async def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""

@@ -11,20 +11,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Any
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.service import Punt
 from flowsieve.southbound.openflow import wire
-from flowsieve.southbound.openflow.entries import Entry, delete_strict, entries_in
-from flowsieve.southbound.openflow.events import Applied, Event, Listed, PortsListed, Ready, Refused
+from flowsieve.southbound.openflow.entries import Entry, delete_strict
+from flowsieve.southbound.openflow.events import Applied, Event, Ready, Refused
 from flowsieve.southbound.openflow.packed import Packer
-from flowsieve.southbound.openflow.ports import Port, port_mod, ports_in, ports_request
+from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
+from flowsieve.southbound.openflow.service import (
+    Meter,
+    install,
+    meter_mod,
+    meters_request,
+    service_request,
+)
+from flowsieve.southbound.openflow.under_way import LISTS, Batch, Change, Phase
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next
+MOST_QUEUED = 4096  # messages that may wait for a slow switch, before packets are dropped
 _XIDS = 1 << 32
 
 
@@ -36,33 +47,6 @@ class State(Enum):
     READY = "ready"
 
 
-class _Phase(Enum):
-    ADDING = "adding"
-    COMMITTING = "committing"
-    DISCARDING = "discarding"
-
-
-@dataclass(slots=True)
-class _Batch:
-    """A bundle under way; operation i has the xid `first` + i, the last step of each phase the xid `awaited`."""
-
-    bundle: int
-    first: int
-    count: int
-    awaited: int
-    phase: _Phase = _Phase.ADDING
-    failure: tuple[int | None, wire.Failed] | None = None
-
-
-@dataclass(slots=True)
-class _PortChange:
-    """A port that is being fenced or opened; the barrier has the xid `awaited`."""
-
-    request: int
-    awaited: int
-    failure: wire.Failed | None = None
-
-
 class Connection:
     """One connection, from its first byte on; of each kind of request one may be under way at a time."""
 
@@ -72,10 +56,9 @@ class Connection:
         self._frames = wire.Frames()
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
-        self._batch: _Batch | None = None
-        self._port_change: _PortChange | None = None
-        self._listing: tuple[int, list[Entry]] | None = None
-        self._port_listing: tuple[int, list[Port]] | None = None
+        self._batch: Batch | None = None
+        self._change: Change | None = None
+        self._listings: dict[type, tuple[int, list[Any]]] = {}
         self._out.append(wire.hello(self._next()))
 
     # What we ask.
@@ -98,37 +81,49 @@ class Connection:
 
         return self._begin(len(entries), packed)
 
+    def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[Entry]) -> int:
+        """Have service entries made, each with the number of its meter, and others removed, as a batch."""
+
+        def packed(first: int, bundle: int) -> Iterator[bytes]:
+            for xid, entry in enumerate(removed, first):
+                yield wire.bundle_add(xid, bundle, delete_strict(xid, entry))
+            for xid, (punt, meter) in enumerate(punts, first + len(removed)):
+                yield wire.bundle_add(xid, bundle, install(xid, punt, meter))
+
+        return self._begin(len(punts) + len(removed), packed)
+
     def list_entries(self) -> int:
         """Ask for all entries."""
-        assert self.state is State.READY and self._listing is None
-        xid = self._next()
-        self._listing = xid, []
-        self._out.append(wire.entries_request(xid))
-        return xid
+        return self._list(wire.StatsPart, wire.entries_request)
+
+    def list_service(self) -> int:
+        """Ask for the service entries."""
+        return self._list(wire.StatsPart, service_request)
 
     def list_ports(self) -> int:
         """Ask for all ports."""
-        assert self.state is State.READY and self._port_listing is None
-        xid = self._next()
-        self._port_listing = xid, []
-        self._out.append(ports_request(xid))
-        return xid
+        return self._list(wire.PortsPart, ports_request)
+
+    def list_meters(self) -> int:
+        """Ask for all meters."""
+        return self._list(wire.MetersPart, meters_request)
 
     def fence(self, port: Port, closed: bool) -> int:
         """Have a port fenced or opened."""
-        assert self.state is State.READY and self._port_change is None
-        self._port_change = _PortChange(request=self._next(), awaited=self._next())
-        self._out.append(port_mod(self._port_change.request, port, closed))
-        self._out.append(wire.barrier(self._port_change.awaited))
-        return self._port_change.request
+        return self._make([lambda xid: port_mod(xid, port, closed)])
+
+    def change_meters(self, meters: Sequence[Meter], command: int) -> int:
+        """Have meters made, changed or removed."""
+        return self._make([partial(meter_mod, meter=meter, command=command) for meter in meters])
 
     def ping(self) -> None:
         """Ask for a sign of life."""
         self._out.append(wire.echo_request(self._next()))
 
     def send_packet(self, port: int, data: bytes) -> None:
-        """Have the switch send a packet out of a port; nobody says whether it did."""
-        self._out.append(wire.packet_out(self._next(), port, data))
+        """Have the switch send a packet out of a port; nobody says whether it did. A slow one gets no more at last."""
+        if len(self._out) < MOST_QUEUED:
+            self._out.append(wire.packet_out(self._next(), port, data))
 
     # Bytes.
 
@@ -179,12 +174,12 @@ class Connection:
         raise ProtocolError(f"the peer refused the connection: {message.reason}")
 
     def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[Event]:
-        if self._listing is not None and xid == self._listing[0]:
-            raise ProtocolError(f"the switch does not list its entries: {message.reason}")
-        if self._port_listing is not None and xid == self._port_listing[0]:
-            raise ProtocolError(f"the switch does not list its ports: {message.reason}")
-        if self._port_change is not None and xid == self._port_change.request:
-            self._port_change.failure = message
+        for part, (asked, _) in self._listings.items():
+            if xid == asked:
+                raise ProtocolError(f"the switch does not list its {LISTS[part].what}: {message.reason}")
+        change = self._change
+        if change is not None and (xid - change.first) % _XIDS < change.count:
+            change.failure = change.failure or message
             return ()
         batch = self._batch
         if batch is None:
@@ -197,17 +192,17 @@ class Connection:
         return ()
 
     def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[Event]:
-        change, batch = self._port_change, self._batch
+        change, batch = self._change, self._batch
         if change is not None and xid == change.awaited:
-            self._port_change = None
-            done = Applied(change.request)
-            return (done if change.failure is None else Refused(change.request, None, change.failure),)
-        if batch is None or batch.phase is not _Phase.ADDING or xid != batch.awaited:
+            self._change = None
+            done = Applied(change.first)
+            return (done if change.failure is None else Refused(change.first, None, change.failure),)
+        if batch is None or batch.phase is not Phase.ADDING or xid != batch.awaited:
             raise ProtocolError(f"the peer answered a barrier that nobody asked for (xid {xid})")
         if batch.failure is None:
-            batch.phase, what = _Phase.COMMITTING, ofp.OFPBCT_COMMIT_REQUEST
+            batch.phase, what = Phase.COMMITTING, ofp.OFPBCT_COMMIT_REQUEST
         else:
-            batch.phase, what = _Phase.DISCARDING, ofp.OFPBCT_DISCARD_REQUEST
+            batch.phase, what = Phase.DISCARDING, ofp.OFPBCT_DISCARD_REQUEST
         batch.awaited = self._next()
         self._out.append(wire.bundle_control(batch.awaited, batch.bundle, what))
         return ()
@@ -217,32 +212,25 @@ class Connection:
         if batch is not None and message == (batch.bundle, ofp.OFPBCT_OPEN_REPLY):
             return ()
         ends = {
-            _Phase.COMMITTING: ofp.OFPBCT_COMMIT_REPLY,
-            _Phase.DISCARDING: ofp.OFPBCT_DISCARD_REPLY,
+            Phase.COMMITTING: ofp.OFPBCT_COMMIT_REPLY,
+            Phase.DISCARDING: ofp.OFPBCT_DISCARD_REPLY,
         }
         if batch is None or xid != batch.awaited or message != (batch.bundle, ends.get(batch.phase)):
             raise ProtocolError(f"the peer answered for a bundle that is not under way (xid {xid})")
         return self._end_batch(batch)
 
-    def _on_stats(self, xid: int, message: wire.StatsPart) -> Iterable[Event]:
-        if self._listing is None or xid != self._listing[0]:
-            raise ProtocolError(f"the peer listed entries that nobody asked for (xid {xid})")
-        request, entries = self._listing
-        entries.extend(entries_in(message.body))
+    def _on_list(
+        self, xid: int, message: wire.StatsPart | wire.PortsPart | wire.MetersPart
+    ) -> Iterable[Event]:
+        part = type(message)
+        asked, items = self._listings.get(part, (None, []))
+        if xid != asked:
+            raise ProtocolError(f"the peer listed {LISTS[part].what} that nobody asked for (xid {xid})")
+        items.extend(LISTS[part].read(message.body))
         if message.more:
             return ()
-        self._listing = None
-        return (Listed(request, tuple(entries)),)
-
-    def _on_ports(self, xid: int, message: wire.PortsPart) -> Iterable[Event]:
-        if self._port_listing is None or xid != self._port_listing[0]:
-            raise ProtocolError(f"the peer listed ports that nobody asked for (xid {xid})")
-        request, ports = self._port_listing
-        ports.extend(ports_in(message.body))
-        if message.more:
-            return ()
-        self._port_listing = None
-        return (PortsListed(request, tuple(ports)),)
+        del self._listings[part]
+        return (LISTS[part].event(xid, tuple(items)),)
 
     def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[Event]:
         return (message,)
@@ -253,6 +241,23 @@ class Connection:
     def _ignore(self, xid: int, message: wire.Message) -> Iterable[Event]:
         return ()
 
+    def _list(self, part: type, request: Callable[[int], bytes]) -> int:
+        assert self.state is State.READY and part not in self._listings
+        xid = self._next()
+        self._listings[part] = xid, []
+        self._out.append(request(xid))
+        return xid
+
+    def _make(self, messages: Sequence[Callable[[int], bytes]]) -> int:
+        """Send messages and a barrier after them."""
+        assert self.state is State.READY and self._change is None and messages
+        xids = [self._next() for _ in messages]
+        self._change = Change(xids[0], len(messages), awaited=self._next())
+        for xid, message in zip(xids, messages, strict=True):
+            self._out.append(message(xid))
+        self._out.append(wire.barrier(self._change.awaited))
+        return xids[0]
+
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:
         assert self.state is State.READY and self._batch is None and count > 0
         if self._xid + count + 4 >= _XIDS:
@@ -260,13 +265,13 @@ class Connection:
         bundle = self._next()  # the xid that opens it names it as well
         first = self._xid + 1
         self._xid += count
-        self._batch = _Batch(bundle, first, count, awaited=self._next())
+        self._batch = Batch(bundle, first, count, awaited=self._next())
         self._out.append(wire.bundle_control(bundle, bundle, ofp.OFPBCT_OPEN_REQUEST))
         self._out.append(packed(first, bundle))
         self._out.append(wire.barrier(self._batch.awaited))
         return bundle
 
-    def _end_batch(self, batch: _Batch) -> Iterable[Event]:
+    def _end_batch(self, batch: Batch) -> Iterable[Event]:
         self._batch = None
         if batch.failure is None:
             return (Applied(batch.bundle),)
@@ -291,8 +296,9 @@ REACTIONS: dict[tuple[State, type], Callable[..., Iterable[Event]]] = {
     (State.READY, wire.Failed): Connection._on_failure,
     (State.READY, wire.Barrier): Connection._on_barrier,
     (State.READY, wire.BundleReply): Connection._on_bundle_reply,
-    (State.READY, wire.StatsPart): Connection._on_stats,
-    (State.READY, wire.PortsPart): Connection._on_ports,
+    (State.READY, wire.StatsPart): Connection._on_list,
+    (State.READY, wire.PortsPart): Connection._on_list,
+    (State.READY, wire.MetersPart): Connection._on_list,
     (State.READY, wire.Monitored): Connection._on_monitor,
     (State.READY, wire.PacketIn): Connection._on_notice,
     (State.READY, wire.PortStatus): Connection._on_notice,

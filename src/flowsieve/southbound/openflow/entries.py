@@ -12,7 +12,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST, match_bytes
-from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, ProtocolError
+from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, SERVICE_COOKIE, ProtocolError
 
 _STATS = struct.Struct("!HBxIIHHHHHxxQQQ")
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
@@ -33,6 +33,11 @@ class Entry(NamedTuple):
     def ours(self) -> bool:
         """Whether it bears our cookie."""
         return self.cookie >> 32 == _OURS
+
+    @property
+    def service(self) -> bool:
+        """Whether it is an entry of ours that hands packets to the controller."""
+        return self.cookie == SERVICE_COOKIE
 
     @property
     def destination(self) -> Prefix | None:
@@ -66,9 +71,16 @@ def entries_in(body: bytes) -> Iterator[Entry]:
 
 
 def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
-    """The entries that are for us to keep in order: with our cookie, or for destinations in our groups."""
+    """The content entries that are for us to keep in order: with our cookie, or for destinations in our groups.
+
+    Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry.
+    """
     wide = tuple(groups)
-    return [entry for entry in entries if entry.ours or _in_groups(entry.destination, wide)]
+    return [
+        entry
+        for entry in entries
+        if (entry.ours and not entry.service) or _in_groups(entry.destination, wide)
+    ]
 
 
 def delete_strict(xid: int, entry: Entry) -> bytes:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from flowsieve.southbound.openflow.entries import Entry
 from flowsieve.southbound.openflow.ports import Port
+from flowsieve.southbound.openflow.service import Meter
 from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
 
 
@@ -16,13 +17,16 @@ class Ready(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The switch has carried out a whole batch, or changed a port."""
+    """The switch has carried out a whole batch, or all changes that were asked for."""
 
     request: int
 
 
 class Refused(NamedTuple):
-    """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None)."""
+    """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None).
+
+    Of changes to ports or meters, which are no batch, it has carried out the others.
+    """
 
     request: int
     op_index: int | None
@@ -43,4 +47,11 @@ class PortsListed(NamedTuple):
     ports: tuple[Port, ...]
 
 
-Event = Ready | Applied | Refused | Listed | PortsListed | PacketIn | PortStatus | Monitored
+class MetersListed(NamedTuple):
+    """The meters that the switch has."""
+
+    request: int
+    meters: tuple[Meter, ...]
+
+
+Event = Ready | Applied | Refused | Listed | PortsListed | MetersListed | PacketIn | PortStatus | Monitored

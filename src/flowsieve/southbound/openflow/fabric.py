@@ -11,6 +11,7 @@ from flowsieve.control.switches import Connected, Disconnected, LiveSwitches, Sw
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.service import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
 from flowsieve.southbound.openflow.address import Address
@@ -30,7 +31,8 @@ class OpenFlowFabric(LiveSwitches):
 
     `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
     when packets meet the new tables. `report` hears of connections, ports and packets, on the loop; it must not
-    wait. Connections are kept for the time of an `async with` block; the switches keep their entries.
+    wait. `unknown` may name a switch that dials us with a datapath id that nobody has named; it is refused otherwise.
+    Connections are kept for the time of an `async with` block; the switches keep their entries.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class OpenFlowFabric(LiveSwitches):
         *,
         listen: str | None = None,
         datapaths: Mapping[str, int] | None = None,
+        unknown: Callable[[int], str | None] = lambda datapath: None,
         groups: Iterable[Prefix] = GROUPS,
         timing: Timing | None = None,
         decrement: bool = True,
@@ -50,6 +53,7 @@ class OpenFlowFabric(LiveSwitches):
         self._addresses = {switch: Address.parse(text) for switch, text in addresses.items()}
         self._listen = Address.parse(listen) if listen is not None else None
         self._datapaths = {number: switch for switch, number in (datapaths or {}).items()}
+        self._name = unknown
         self._decrement = decrement
         self._datapath = Datapath(Address.parse(control) if control is not None else None, self.timing.lag)
         self._report = report
@@ -112,7 +116,7 @@ class OpenFlowFabric(LiveSwitches):
         await channel.apply(ops)
         if ops:
             try:
-                await self._datapath.follow()
+                await self._datapath.follow(removed=any(op.kind is Kind.REMOVE for op in ops))
             except Behind as error:
                 channel.unknown = channel.unknown or str(error)
                 raise Unacknowledged(switch=switch, reason=str(error)) from error
@@ -124,7 +128,7 @@ class OpenFlowFabric(LiveSwitches):
         """
         flows, removed = await self._channel(switch).read(self.groups)
         if removed:
-            await self._datapath.follow()
+            await self._datapath.follow(removed=True)
         return flows
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
@@ -139,6 +143,11 @@ class OpenFlowFabric(LiveSwitches):
     async def fences(self, switch: str) -> frozenset[int]:
         """The ports of a switch that are fenced."""
         return frozenset(port.number for port in await self._channel(switch).list_ports() if port.fenced)
+
+    async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
+        """Make the service entries of a switch, and their limits, exactly these."""
+        if await self._channel(switch).punt(punts):
+            await self._datapath.follow()
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""
@@ -188,10 +197,21 @@ class OpenFlowFabric(LiveSwitches):
             return  # no switch, or none that we can use
         finally:
             self._greeted -= 1
-        if datapath in self._datapaths:
-            await self._channels[self._datapaths[datapath]].serve(link)
-        else:
+        channel = self._channel_for(datapath)
+        if channel is None:
             link.abort()
+        else:
+            await channel.serve(link)
+
+    def _channel_for(self, datapath: int) -> Channel | None:
+        """The channel of a switch that has dialled us, a new one for a newcomer; None if it is none of ours."""
+        if datapath not in self._datapaths:
+            name = self._name(datapath)
+            if name is None or name in self._channels:
+                return None
+            self._datapaths[datapath] = name
+            self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
+        return self._channels[self._datapaths[datapath]]
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)

@@ -9,6 +9,10 @@ when a round of theirs has ended, but that round may have begun before the mark.
 2. We ask for the end of a round; the next one begins after it, hence after the mark.
 3. We ask for the end of that round: with it the datapath has followed.
 
+Where entries were removed, all that is cached is thrown away first. A decision that was cached for a narrow prefix
+because of an entry that is gone is else kept beside one for a wider prefix, and when both have to change, Open
+vSwitch (3.1 at least) changes the wider one twice: packets then meet the narrow one as it was, for good.
+
 Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
 addresses and take it out again, which nothing of ours looks at. Questions are shared by all who wait.
 """
@@ -46,22 +50,28 @@ class Datapath:
         self._bridge = ""
         self._passes = Turns(self._ask_for_a_pass)
         self._rounds = Turns(self._ask_for_a_round)
+        self._purges = Turns(self._ask_to_purge)
 
-    async def follow(self) -> None:
-        """Return when packets meet the tables as they were acknowledged up to now."""
+    async def follow(self, removed: bool = False) -> None:
+        """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
         try:
             await self._passes.wait(1)
+            if removed:
+                await self._purges.wait(1)
             await self._rounds.wait(2)
         except Unreachable:
             await asyncio.sleep(self._seconds)
 
     def close(self) -> None:
         """Ask nothing any more."""
-        self._passes.close()
-        self._rounds.close()
+        for turns in (self._passes, self._rounds, self._purges):
+            turns.close()
 
     async def _ask_for_a_pass(self) -> None:
         self._bridge = (await self._ask(("ofproto/list", ()))).partition("\n")[0]
+
+    async def _ask_to_purge(self) -> None:
+        await self._ask(("revalidator/purge", ()))
 
     async def _ask_for_a_round(self) -> None:
         await self._ask(

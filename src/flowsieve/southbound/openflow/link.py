@@ -8,11 +8,21 @@ from dataclasses import dataclass
 
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.service import Punt
 from flowsieve.southbound.openflow.address import Streams
 from flowsieve.southbound.openflow.connection import Connection
 from flowsieve.southbound.openflow.entries import Entry
-from flowsieve.southbound.openflow.events import Applied, Event, Listed, PortsListed, Ready, Refused
+from flowsieve.southbound.openflow.events import (
+    Applied,
+    Event,
+    Listed,
+    MetersListed,
+    PortsListed,
+    Ready,
+    Refused,
+)
 from flowsieve.southbound.openflow.ports import Port
+from flowsieve.southbound.openflow.service import Meter
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn, PortStatus
 
 READ_SIZE = 1 << 16
@@ -127,6 +137,30 @@ class Link:
     async def fence(self, port: Port, closed: bool) -> Applied | Refused:
         """Have a port fenced or opened; raises Lost if no answer comes."""
         event = await self._answer(self._connection.fence(port, closed))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def list_service(self) -> tuple[Entry, ...]:
+        """The service entries that the switch holds; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_service())
+        assert isinstance(event, Listed)
+        return event.entries
+
+    async def list_meters(self) -> tuple[Meter, ...]:
+        """The meters that the switch has; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_meters())
+        assert isinstance(event, MetersListed)
+        return event.meters
+
+    async def change_meters(self, meters: Sequence[Meter], command: int) -> Applied | Refused:
+        """Have meters made, changed or removed; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.change_meters(meters, command))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[Entry]) -> Applied | Refused:
+        """Have service entries made and others removed; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.serve(punts, removed))
         assert isinstance(event, Applied | Refused)
         return event
 

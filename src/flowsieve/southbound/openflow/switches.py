@@ -11,50 +11,28 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
-from flowsieve.control.switches import SwitchEvent, Ticket
+from flowsieve.control.switches import Ticket
 from flowsieve.errors import FlowsieveError, SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
-from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.background import Background
-from flowsieve.southbound.openflow.fabric import GROUPS, OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 
 class OpenFlowSwitches:
     """The switches of a fabric, with tickets.
 
     A batch is carried out as a whole or not at all: a ticket with an error has nothing done. After an
-    `Unacknowledged` error a switch takes no batch until it was read. `report` hears of connections, ports and
-    packets, on the thread of the connections; it must not wait. The rest is as with `OpenFlowFabric`.
+    `Unacknowledged` error a switch takes no batch until it was read. What the fabric reports, it reports on the
+    thread of the connections.
 
-    >>> OpenFlowSwitches({"s1": "unix:/run/lab/s1.mgmt"}).apply("s2", [])
+    >>> OpenFlowSwitches(OpenFlowFabric({"s1": "unix:/run/lab/s1.mgmt"})).apply("s2", [])
     Traceback (most recent call last):
     flowsieve.errors.BadTopology: there is no switch 's2'; there are 's1'
     """
 
-    def __init__(
-        self,
-        addresses: Mapping[str, str],
-        *,
-        listen: str | None = None,
-        datapaths: Mapping[str, int] | None = None,
-        groups: Iterable[Prefix] = GROUPS,
-        timing: Timing | None = None,
-        decrement: bool = True,
-        control: str | None = None,
-        report: Callable[[SwitchEvent], None] = lambda event: None,
-    ) -> None:
-        self.fabric = OpenFlowFabric(
-            addresses,
-            listen=listen,
-            datapaths=datapaths,
-            groups=groups,
-            timing=timing,
-            decrement=decrement,
-            control=control,
-            report=report,
-        )
+    def __init__(self, fabric: OpenFlowFabric) -> None:
+        self.fabric = fabric
         self._began = time.monotonic()
         self._unanswered = 0
         self._answered = threading.Condition()

@@ -21,7 +21,8 @@ from flowsieve.header.address import address_text
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
-COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half is kept for later
+COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says what it is for
+SERVICE_COOKIE = COOKIE | 1  # on service entries
 TABLE = 0  # the one table that we use
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
@@ -128,6 +129,13 @@ class PortsPart(NamedTuple):
     more: bool
 
 
+class MetersPart(NamedTuple):
+    """A part of the answer to a request for meters."""
+
+    body: bytes
+    more: bool
+
+
 class Monitored(NamedTuple):
     """Entries have changed; `foreign` says whether by somebody else than us."""
 
@@ -159,6 +167,7 @@ Message = (
     | PortStatus
     | StatsPart
     | PortsPart
+    | MetersPart
     | Monitored
     | Barrier
     | BundleReply
@@ -229,7 +238,7 @@ def _port_status(frame: Frame) -> PortStatus:
     return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
-def _list_part(frame: Frame) -> StatsPart | PortsPart | Monitored | Other:
+def _list_part(frame: Frame) -> StatsPart | PortsPart | MetersPart | Monitored | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
     if kind == ofp.OFPMP_FLOW_MONITOR:
         return Monitored(any(event in _FOREIGN for event in _updates(frame.data)))
@@ -261,9 +270,10 @@ def _other(frame: Frame) -> Other:
 
 # Changes that others made, and a monitor that missed some.
 _FOREIGN = {ofp.OFPFME_ADDED, ofp.OFPFME_REMOVED, ofp.OFPFME_MODIFIED, ofp.OFPFME_RESUMED}
-_LISTS: dict[int, type[StatsPart] | type[PortsPart]] = {
+_LISTS: dict[int, type[StatsPart] | type[PortsPart] | type[MetersPart]] = {
     ofp.OFPMP_FLOW: StatsPart,
     ofp.OFPMP_PORT_DESC: PortsPart,
+    ofp.OFPMP_METER_CONFIG: MetersPart,
 }
 _DECODERS: dict[int, Callable[[Frame], Message]] = {
     ofp.OFPT_HELLO: _hello,
@@ -283,19 +293,19 @@ _DECODERS: dict[int, Callable[[Frame], Message]] = {
 
 
 def hello(xid: int) -> bytes:
-    return _bytes(parser.OFPHello(PROTOCOL, [parser.OFPHelloElemVersionBitmap([VERSION])]), xid)
+    return to_bytes(parser.OFPHello(PROTOCOL, [parser.OFPHelloElemVersionBitmap([VERSION])]), xid)
 
 
 def echo_request(xid: int) -> bytes:
-    return _bytes(parser.OFPEchoRequest(PROTOCOL, b""), xid)
+    return to_bytes(parser.OFPEchoRequest(PROTOCOL, b""), xid)
 
 
 def echo_reply(xid: int, data: bytes) -> bytes:
-    return _bytes(parser.OFPEchoReply(PROTOCOL, data), xid)
+    return to_bytes(parser.OFPEchoReply(PROTOCOL, data), xid)
 
 
 def features_request(xid: int) -> bytes:
-    return _bytes(parser.OFPFeaturesRequest(PROTOCOL), xid)
+    return to_bytes(parser.OFPFeaturesRequest(PROTOCOL), xid)
 
 
 def send_all(xid: int) -> bytes:
@@ -303,15 +313,15 @@ def send_all(xid: int) -> bytes:
 
     Open vSwitch tells a peer that dialled it nothing unless that asks for a length of packets other than 0.
     """
-    return _bytes(parser.OFPSetConfig(PROTOCOL, ofp.OFPC_FRAG_NORMAL, ofp.OFPCML_NO_BUFFER), xid)
+    return to_bytes(parser.OFPSetConfig(PROTOCOL, ofp.OFPC_FRAG_NORMAL, ofp.OFPCML_NO_BUFFER), xid)
 
 
 def barrier(xid: int) -> bytes:
-    return _bytes(parser.OFPBarrierRequest(PROTOCOL), xid)
+    return to_bytes(parser.OFPBarrierRequest(PROTOCOL), xid)
 
 
 def bundle_control(xid: int, bundle: int, what: int) -> bytes:
-    return _bytes(parser.OFPBundleCtrlMsg(PROTOCOL, bundle, what, BUNDLE_FLAGS, []), xid)
+    return to_bytes(parser.OFPBundleCtrlMsg(PROTOCOL, bundle, what, BUNDLE_FLAGS, []), xid)
 
 
 def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
@@ -323,7 +333,7 @@ def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
 
 
 def entries_request(xid: int) -> bytes:
-    return _bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
+    return to_bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
 
 
 def monitor_request(xid: int) -> bytes:
@@ -339,7 +349,7 @@ def monitor_request(xid: int) -> bytes:
         command=ofp.OFPFMC_ADD,
         match=parser.OFPMatch(),
     )
-    return _bytes(message, xid)
+    return to_bytes(message, xid)
 
 
 def packet_out(xid: int, port: int, data: bytes) -> bytes:
@@ -347,17 +357,17 @@ def packet_out(xid: int, port: int, data: bytes) -> bytes:
     message = parser.OFPPacketOut(
         PROTOCOL, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, [parser.OFPActionOutput(port)], data
     )
-    return _bytes(message, xid)
+    return to_bytes(message, xid)
 
 
 def flow_mod(xid: int, op: FlowOp, decrement: bool) -> bytes:
     """An operation on an entry; the plain twin of `packed.Packer`."""
-    return _bytes(_flow_mod(op, decrement), xid)
+    return to_bytes(_flow_mod(op, decrement), xid)
 
 
 def bundled_flow_mod(xid: int, bundle: int, op: FlowOp, decrement: bool) -> bytes:
     """The same inside a bundle."""
-    return _bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, _flow_mod(op, decrement), []), xid)
+    return to_bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, _flow_mod(op, decrement), []), xid)
 
 
 def _flow_mod(op: FlowOp, decrement: bool) -> Any:
@@ -393,7 +403,8 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
     )
 
 
-def _bytes(message: Any, xid: int) -> bytes:
+def to_bytes(message: Any, xid: int) -> bytes:
+    """A message of os-ken's."""
     message.set_xid(xid)
     message.serialize()
     return bytes(message.buf)

@@ -1,0 +1,88 @@
+"""Service entries: which packets a switch hands to the controller, and how many of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowsieve.errors import BadInput
+from flowsieve.header.address import Prefix
+from flowsieve.header.frame import ETH_TYPES, UDP
+
+SERVICE_PRIORITY = 2000  # above all content flows
+LLDP = 0x88CC
+MAX_RATE = 1_000_000  # packets a second; what lies beyond is no limit
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Punt:
+    """Packets that a switch hands over: those of a type, or those to a UDP port of one address.
+
+    No more than `rate` of them in a second; those beyond are dropped by the switch, so that a flood reaches nobody.
+
+    >>> Punt.of_type(LLDP, rate=100).ethertype == LLDP
+    True
+    >>> str(Punt.to("ff02::f10e:c0:1", 7421, rate=1000))
+    'UDP to ff02::f10e:c0:1/128 port 7421, at most 1000/s'
+    """
+
+    ethertype: int
+    destination: Prefix | None
+    udp_port: int | None
+    rate: int
+
+    def __post_init__(self) -> None:
+        if not 0x600 <= self.ethertype <= 0xFFFF:
+            raise BadInput(f"{self.ethertype:#x} is no type of Ethernet packets; right is 0x600 to 0xffff")
+        if not 1 <= self.rate <= MAX_RATE:
+            raise BadInput(f"{self.rate} packets a second are no limit; right is 1 to {MAX_RATE:,}")
+        where = self.destination
+        if where is None:
+            fits = self.udp_port is None
+        else:
+            fits = (
+                where.length == where.width
+                and self.ethertype == ETH_TYPES[where.family]
+                and self.udp_port is not None
+                and 1 <= self.udp_port <= 0xFFFF
+            )
+        if not fits:
+            raise BadInput(
+                f"packets of type {self.ethertype:#x} to {where} port {self.udp_port} cannot be told apart; "
+                "right is a whole address with a UDP port, or a type alone"
+            )
+
+    @classmethod
+    def to(cls, address: str | Prefix, udp_port: int, *, rate: int) -> Punt:
+        """Datagrams to a port of an address."""
+        whole = Prefix.parse(address) if isinstance(address, str) else address
+        return cls(ETH_TYPES[whole.family], whole, udp_port, rate)
+
+    @classmethod
+    def of_type(cls, ethertype: int, *, rate: int) -> Punt:
+        """Packets of a type, whatever is in them."""
+        return cls(ethertype, None, None, rate)
+
+    @property
+    def key(self) -> tuple[int, Prefix | None, int | None]:
+        """Which packets are meant; two entries of a switch cannot mean the same."""
+        return self.ethertype, self.destination, self.udp_port
+
+    def takes(self, packet: bytes) -> bool:
+        """Whether a packet, from its Ethernet header on, is one of those; a switch looks at no checksum."""
+        if packet[12:14] != self.ethertype.to_bytes(2):
+            return False
+        if self.destination is None:
+            return True
+        ip = packet[14:]
+        if self.destination.family == 6:
+            proto, address, udp = ip[6:7], ip[24:40], ip[40:]
+        else:
+            whole = int.from_bytes(ip[6:8]) & 0x3FFF == 0  # a fragment has no ports to look at
+            proto, address, udp = ip[9:10], ip[16:20], ip[4 * (ip[0] & 0xF) :] if ip and whole else b""
+        wanted = self.destination.first.to_bytes(self.destination.width // 8)
+        return proto == bytes([UDP]) and address == wanted and udp[2:4] == (self.udp_port or 0).to_bytes(2)
+
+    def __str__(self) -> str:
+        if self.destination is None:
+            return f"packets of type {self.ethertype:#06x}, at most {self.rate}/s"
+        return f"UDP to {self.destination} port {self.udp_port}, at most {self.rate}/s"
