@@ -13,7 +13,8 @@ from flowsieve.header.tag import POOLS
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab, running
-from flowsieve.server import RequestServer
+from flowsieve.serving.desk import Desk
+from flowsieve.serving.http import taking_calls
 
 TAG = POOLS["ipv6"][0]
 
@@ -25,10 +26,13 @@ async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
         async with controlled(lab, state, TAG) as dispatcher:
             await dispatcher.settled()
-            async with RequestServer(dispatcher, f"unix:{lab.requests}", groups, HOST_INTERFACE):
+            desk = Desk(dispatcher, groups, HOST_INTERFACE)
+            async with taking_calls(desk, dispatcher, [f"unix:{lab.requests}"]):
                 yield lab, dispatcher
 
 
 def application(lab: Lab, host: str) -> AbstractAsyncContextManager[Client]:
     """A session of an application on a host, though this process is on none."""
-    return connect(f"unix:{lab.requests}", host, inside=partial(lab.inside, host))
+    token = lab.directory / "tokens" / host  # which a controller in a process of its own asks for
+    shown = token.read_text() if token.exists() else ""
+    return connect(f"unix:{lab.requests}", host, shown, inside=partial(lab.inside, host))

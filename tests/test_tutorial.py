@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"<!-- terminal (\d+) -->\n```console\n(.*?)```", re.DOTALL)
-PATIENCE = 30.0  # seconds for a command
+INTERRUPT = "^C"
+PATIENCE = 90.0  # seconds for a command
 
 pytestmark = pytest.mark.real
 
@@ -35,7 +36,9 @@ def steps(text: str) -> Iterator[Step]:
     for block in BLOCK.finditer(text):
         terminal, command, output = int(block[1]), None, []
         for line in block[2].splitlines():
-            if line.startswith("$ "):
+            if line == INTERRUPT:
+                yield Step(terminal, line, ())
+            elif line.startswith("$ "):
                 if command is not None or output:
                     yield Step(terminal, command, tuple(output))
                 command, output = line[2:], []
@@ -67,6 +70,10 @@ class Terminal:
 
     def type(self, text: str) -> None:
         assert self._shell.stdin is not None
+        if text == INTERRUPT:
+            for child in Path(f"/proc/{self._shell.pid}/task/{self._shell.pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGINT)
+            return
         self._shell.stdin.write(text + "\n")
         self._shell.stdin.flush()
 

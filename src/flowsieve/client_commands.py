@@ -37,7 +37,7 @@ Control = Annotated[
         "--control",
         metavar="ADDRESS",
         envvar="FLOWSIEVE_CONTROL",
-        help="Where the controller takes requests: unix:PATH or tcp:HOST:PORT.",
+        help="The way to the controller: http://HOST:PORT, unix:PATH, or inband.",
     ),
 ]
 Host = Annotated[
@@ -45,11 +45,17 @@ Host = Annotated[
     typer.Option("--host", metavar="H", envvar="FLOWSIEVE_HOST", help="The name of the host that we are on."),
 ]
 
+Token = Annotated[
+    str | None,
+    typer.Option("--token", metavar="T", envvar="FLOWSIEVE_TOKEN", help="The token of this host."),
+]
+
 
 def sub(
     filter: Annotated[str, typer.Argument(metavar="FILTER", help="What to get, such as 'price < 50'.")],
     control: Control = None,
     host: Host = None,
+    token: Token = None,
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="End after so many events.", min=1)
     ] = None,
@@ -72,7 +78,7 @@ def sub(
 
     async def receive() -> None:
         nonlocal got, counted
-        async with connect(control, host) as client:
+        async with connect(control, host, token) as client:
             try:
                 async with await client.subscribe(filter) as subscription:
                     show.err.print(
@@ -124,6 +130,7 @@ def pub(
     ] = 1,
     control: Control = None,
     host: Host = None,
+    token: Token = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
     ] = False,
@@ -138,7 +145,7 @@ def pub(
 
     async def send() -> None:
         nonlocal sent, seconds
-        async with connect(control, host) as client:
+        async with connect(control, host, token) as client:
             if lines is None:
                 events = [parse_assignments(event or (), client.schema)]
             else:

@@ -16,6 +16,9 @@ FlowsieveError
 │   └── Unacknowledged   … or did it and did not say so: what it holds is unknown
 ├── HostError            this host's network takes no packet, or gives none
 ├── ControlLost          no controller answers; what it was asked last may be done or not
+├── JournalError         what the controller has to remember cannot be written or read
+├── Busy                 the controller has more to do than it can; ask again later
+├── Denied               whoever asks has not shown that it may
 ├── LabError             the machine cannot have the lab that was asked for, or lost it
 └── PipelineError        Spark is not there, does not start, or cannot do what it was asked
 """
@@ -135,12 +138,40 @@ class ControlLost(FlowsieveError):
     """The controller cannot be reached, or stopped answering."""
 
 
+class JournalError(FlowsieveError):
+    """The controller's memory cannot be read or written: the disk is full, say."""
+
+
+class Busy(FlowsieveError):
+    """More is asked than can be done in time; the same may be asked again later."""
+
+
+class Denied(FlowsieveError):
+    """Whoever asks did not show that it may."""
+
+
 class LabError(FlowsieveError):
     """A lab that could not be built, found or taken down on this machine."""
 
 
 class PipelineError(FlowsieveError):
     """Spark is missing, did not start or failed."""
+
+
+# What kinds of errors are called where a controller tells its clients of them; the first that fits.
+KINDS: dict[str, type[FlowsieveError]] = {
+    "bad": BadInput,
+    "refused": Refused,
+    "busy": Busy,
+    "denied": Denied,
+    "lost": ControlLost,
+    "failed": FlowsieveError,
+}
+
+
+def kind_of(error: FlowsieveError) -> str:
+    """What an error is called where a controller tells its clients of it."""
+    return next(kind for kind, known in KINDS.items() if isinstance(error, known))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -130,11 +130,15 @@ def exec_command(
 ) -> int:
     """Run a command on a host; its exit status becomes ours.
 
-    The command finds the lab's controller and its host's name in FLOWSIEVE_CONTROL and FLOWSIEVE_HOST.
+    The command finds the lab's controller, its host's name and token in FLOWSIEVE_CONTROL, FLOWSIEVE_HOST and
+    FLOWSIEVE_TOKEN. Set FLOWSIEVE_CONTROL=inband to go through the network instead.
     """
     check_machine()
     found = chosen(lab)
     told = {"FLOWSIEVE_CONTROL": f"unix:{found.requests}", "FLOWSIEVE_HOST": host}
+    token = found.directory / "tokens" / host
+    if token.exists():
+        told["FLOWSIEVE_TOKEN"] = token.read_text()
     with found.exec(host, command, env={**os.environ, **told}) as process:
         while True:
             try:

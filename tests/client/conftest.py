@@ -14,9 +14,11 @@ from fabric import Fabric
 
 
 @pytest.fixture
-def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
-    """A network without root: clients of this process send and receive over it."""
-    made = Fabric(f"unix:{tmp_path / 'control'}")
+def fabric(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Fabric]:
+    """A network without root: clients of this process send and receive over it; under a plan, if it is given."""
+    made = Fabric(f"unix:{tmp_path / 'control'}", getattr(request, "param", None))
     monkeypatch.setattr("flowsieve.client.session.Sender", made.sender)
     monkeypatch.setattr("flowsieve.client.session.Receiver", made.receiver)
     monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)  # nothing is under way here

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 
 from flowsieve.client.outbox import Datagram
 from flowsieve.content.schema import Schema
-from flowsieve.control.controller import Controller
-from flowsieve.control.request import Request
-from flowsieve.control.state import ControlState, Outcome
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.ledger import Ledger
+from flowsieve.control.state import ControlState
 from flowsieve.header.address import address_text
 from flowsieve.header.tag import POOLS
+from flowsieve.index.plan import IndexPlan
 from flowsieve.index.regular import RegularPlan
 from flowsieve.network.topology import Topology
-from flowsieve.server import RequestServer
+from flowsieve.serving.desk import Desk
+from flowsieve.serving.http import HttpServer, taking_calls
 from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse(
     {"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}}
@@ -29,22 +33,30 @@ GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 class Fabric:
     """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
 
-    def __init__(self, control: str) -> None:
+    def __init__(self, control: str, plan: IndexPlan | None = None) -> None:
         self.control = control
         self.tag = POOLS["ipv6"][0]
-        self.state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=7))
+        self.state = ControlState(NETWORK, plan or RegularPlan.make(SCHEMA, bits=7))
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
-        self._controller = Controller(self.state, self.network, self.tag)
+        self.ledger = Ledger()
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
         self._sockets: list[socket.socket] = []
 
-    async def submit(self, request: Request) -> Outcome:
-        return self._controller.submit([request])
-
-    def server(self) -> RequestServer:
-        return RequestServer(self, self.control, GROUPS)
+    @asynccontextmanager
+    async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
+        """A controller that takes calls; it remembers as long as this object."""
+        switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
+        dispatcher = Dispatcher(self.state, switches, self.tag, drain=0, ledger=self.ledger)
+        async with dispatcher:
+            for switch in NETWORK.switches:
+                switches.connect(switch)
+            await dispatcher.settled()
+            async with taking_calls(
+                Desk(dispatcher, GROUPS, interface, lease=lease), dispatcher, [self.control]
+            ) as server:
+                yield server
 
     def sender(self, own: str, interface: str | None) -> FabricSender:
         return FabricSender(self, _host(own))

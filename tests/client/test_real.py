@@ -26,7 +26,8 @@ from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
-from flowsieve.server import RequestServer
+from flowsieve.serving.desk import Desk
+from flowsieve.serving.http import taking_calls
 
 pytestmark = pytest.mark.real
 
@@ -60,7 +61,11 @@ async def place(lab: Lab, path: Path, header: str = "ipv6") -> AsyncIterator[Pla
     async with asyncio.timeout(SECONDS), controlled(lab, state, tag) as dispatcher:
         await dispatcher.settled()
         async with (
-            RequestServer(dispatcher, control, dict(zip(NETWORK.hosts, groups, strict=True)), HOST_INTERFACE),
+            taking_calls(
+                Desk(dispatcher, dict(zip(NETWORK.hosts, groups, strict=True)), HOST_INTERFACE),
+                dispatcher,
+                [control],
+            ),
             AsyncExitStack() as clients,
         ):
             yield Place(lab, control, clients)

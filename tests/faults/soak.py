@@ -42,7 +42,7 @@ async def one_round(seed: int) -> dict[str, object]:
         return told | {
             "events": sent,
             "lost": lost,
-            "outside_outages": there.missed,
+            "outside_outages": len(there.missed),
             "dropped_by_wires": there.dropped,
             "subscriptions": len(there.wanted),
         }

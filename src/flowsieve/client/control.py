@@ -1,116 +1,138 @@
-"""The connection to the controller: a request a line, an answer a line, both JSON; answers come in any order."""
+"""A client's session with the controller, over whatever carries its calls.
+
+A call has a number and is made again until it is answered: the controller carries it out once. The session is
+renewed now and then, so that what was asked for stays in force; neither lost packets nor a restart of the controller
+end it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
-from flowsieve.errors import BadInput, BadMessage, ControlLost, FlowsieveError, Refused, SwitchError
-from flowsieve.southbound.openflow.address import Address
+from flowsieve.client.http import HttpTransport
+from flowsieve.errors import KINDS, BadInput, ControlLost, FlowsieveError
 
-DIAL_SECONDS = 10.0
-ANSWER_SECONDS = 120.0  # a controller waits for its switches, too
-LONGEST_ANSWER = 1 << 24  # bytes; a schema or a DZ may be long
-BYE_SECONDS = 5.0
+DEADLINE_SECONDS = 30.0  # for an answer
+MARGIN_SECONDS = 2.0  # beyond the deadline, for the answer's way
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # before a call is made again; the last one stays
+RENEWALS = 3  # within a lease
+BYE_SECONDS = 3.0
+Inside = Callable[[], AbstractContextManager[None]]
 
-# What the kinds of errors of a controller are here.
-ERRORS: dict[str, type[FlowsieveError]] = {"bad": BadInput, "refused": Refused, "failed": SwitchError}
+
+class Transport(Protocol):
+    """What carries calls: HTTP, or the network itself."""
+
+    async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a call; raises ControlLost where none came."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def transport_to(address: str, inside: Inside = nullcontext) -> Transport:
+    """The way to a controller: `http://HOST:PORT`, `unix:PATH`, or `inband`, perhaps by an interface: `inband:eth0`."""
+    if address.startswith(("http://", "https://", "unix:")):
+        return HttpTransport(address)
+    kind, _, interface = address.partition(":")
+    if kind == "inband":
+        from flowsieve.client.inband import InbandTransport
+
+        return InbandTransport.open(interface or None, inside=inside)
+    raise BadInput(
+        f"{address!r} is no address of a controller; right is http://HOST:PORT, unix:PATH or inband"
+    )
 
 
 class ControlConnection:
-    """A connection that is up until `lost` says why it is not."""
+    """A session that lasts until `lost` says why it does not."""
 
-    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.address = address
-        self.lost: asyncio.Future[ControlLost] = asyncio.get_running_loop().create_future()
-        self._writer = writer
+    def __init__(self, transport: Transport, host: str, token: str = "") -> None:
+        self.lost: asyncio.Future[FlowsieveError] = asyncio.get_running_loop().create_future()
+        self.report: Callable[[], Mapping[str, int]] = dict  # what the controller is told with each renewal
+        self.held = 0  # interests that the controller is to hold for us
+        self._transport = transport
+        self._about = {"session": os.urandom(16).hex(), "host": host, "token": token}
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
-        self._listening = asyncio.create_task(self._listen(reader))
+        self._waiting: set[int] = set()
+        self._renewing: asyncio.Task[None] | None = None
 
-    @classmethod
-    async def dial(cls, text: str) -> ControlConnection:
-        """Connect to the controller at `unix:PATH` or `tcp:HOST:PORT`."""
-        address = Address.parse(text)
-        try:
-            async with asyncio.timeout(DIAL_SECONDS):
-                if address.path is not None:
-                    streams = await asyncio.open_unix_connection(address.path, limit=LONGEST_ANSWER)
-                else:
-                    streams = await asyncio.open_connection(address.host, address.port, limit=LONGEST_ANSWER)
-        except (OSError, TimeoutError) as error:
-            why = getattr(error, "strerror", None) or "it does not answer"
-            raise ControlLost(
-                f"no controller at {address}: {why}; start one with `flowsieve controller`"
-            ) from None
-        return cls(address, *streams)
-
-    async def ask(self, op: str, **fields: object) -> Mapping[str, Any]:
-        """Make a request; returns its answer, or raises what the controller says is wrong."""
+    async def ask(self, op: str, deadline: float = DEADLINE_SECONDS, **fields: object) -> Mapping[str, Any]:
+        """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong."""
         if self.lost.done():
             raise self.lost.result()
         number = next(self._numbers)
-        answer: asyncio.Future[Mapping[str, Any]]
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._waiting.add(number)
+        message = {**self._about, "n": number, "op": op, "deadline": deadline, **fields}
+        loop = asyncio.get_running_loop()
+        end, pauses = loop.time() + deadline + MARGIN_SECONDS, iter(PAUSES)
+        trouble: FlowsieveError = ControlLost("the controller does not answer")
         try:
-            self._writer.write(json.dumps({"n": number, "op": op, **fields}).encode() + b"\n")
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await answer
-        except TimeoutError:
-            raise ControlLost(
-                f"the controller at {self.address} did not answer within {ANSWER_SECONDS:.0f} s"
-            ) from None
+            while True:
+                message["answered"] = min(self._waiting)
+                try:
+                    async with asyncio.timeout_at(end):
+                        answer = await self._transport.call(message)
+                    if answer.get("error", {}).get("kind") != "busy":
+                        return _outcome(answer)
+                    trouble = KINDS["busy"](str(answer["error"].get("text")))
+                except ControlLost as error:
+                    trouble = error
+                except TimeoutError:
+                    raise trouble from None
+                pause = next(pauses, PAUSES[-1])
+                if loop.time() + pause > end:
+                    raise trouble
+                await asyncio.sleep(pause)
         finally:
-            del self._waiting[number]
+            self._waiting.discard(number)
+
+    def keep(self, lease: float) -> None:
+        """Renew the session from now on, so that what is asked for stays in force for longer than a lease."""
+        self._renewing = asyncio.create_task(self._renew(lease))
 
     async def close(self) -> None:
         """Leave in good order: the controller ends what we asked for, if it still can."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
         with contextlib.suppress(FlowsieveError, TimeoutError):
             async with asyncio.timeout(BYE_SECONDS):
-                await self.ask("bye")
-        self._listening.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._listening
-        self._end("it was closed")
-        self._writer.close()
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+                await self.ask("bye", BYE_SECONDS, stats=dict(self.report()))
+        self._end(ControlLost("the session was closed"))
+        await self._transport.close()
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
-        reason = "it was closed at the other end"
-        try:
-            while line := await reader.readline():
-                self._hear(line)
-        except OSError as error:
-            reason = error.strerror or str(error)
-        except (ValueError, BadMessage) as error:  # a line that is too long is a ValueError
-            reason = str(error)
-        self._end(reason)
+    async def _renew(self, lease: float) -> None:
+        while True:
+            await asyncio.sleep(lease / RENEWALS)
+            held = self.held
+            try:
+                answer = await self.ask("renew", lease, stats=dict(self.report()))
+            except ControlLost:
+                continue  # switches go on without their controller
+            except FlowsieveError as error:
+                self._end(error)
+                return
+            lease = float(answer.get("lease", lease))  # its operator may have changed it
+            if answer.get("holds", held) < min(held, self.held):
+                gone = "the controller has ended what we asked for: it had not heard of us for too long, or forgot"
+                self._end(ControlLost(gone))
+                return
 
-    def _hear(self, line: bytes) -> None:
-        try:
-            answer = json.loads(line)
-            number, outcome = int(answer["n"]), answer.get("ok")
-            error = None if outcome is not None else (answer["error"]["kind"], answer["error"]["text"])
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise BadMessage(f"it answered what is no answer: {line[:60]!r}") from None
-        waiting = self._waiting.get(number)
-        if waiting is None or waiting.done():
-            return
-        if error is None:
-            waiting.set_result(outcome)
-        else:
-            waiting.set_exception(ERRORS.get(error[0], FlowsieveError)(error[1]))
-
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: FlowsieveError) -> None:
         if not self.lost.done():
-            self.lost.set_result(
-                ControlLost(f"the connection to the controller at {self.address} ended: {reason}")
-            )
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(self.lost.result())
+            self.lost.set_result(reason)
+
+
+def _outcome(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    error = answer.get("error")
+    if error is None:
+        outcome: Mapping[str, Any] = answer["ok"]
+        return outcome
+    raise KINDS.get(str(error.get("kind")), FlowsieveError)(str(error.get("text")))

@@ -1,6 +1,6 @@
 """An application's session: advertise, publish, subscribe, over the host's network and one control connection.
 
-async with connect("unix:/run/lab1/control", "h1") as client:
+async with connect("http://127.0.0.1:7420", "h1", "token of h1") as client:
     async with await client.subscribe("price < 50") as cheap:
         async for event in cheap:
             print(event.values)
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
 
-from flowsieve.client.control import ControlConnection
+from flowsieve.client.control import ControlConnection, Inside, transport_to
 from flowsieve.client.inbox import Arrival, Inbox
 from flowsieve.client.interests import Advertisement, Subscription
 from flowsieve.client.message import PUBLISHER_BYTES
@@ -31,31 +31,37 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
 from flowsieve.index.dzset import DzSet
 
-CONTROL, HOST = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST"  # what the environment says where nobody else does
+# What the environment says where nobody else does.
+CONTROL, HOST, TOKEN = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST", "FLOWSIEVE_TOKEN"
 QUEUE = 1 << 16  # events that may wait in a subscription
 SETTLE_SECONDS = 0.1  # for what was under way when a subscription was acknowledged
+HELLO_SECONDS = 5.0  # for a controller to say hello
 CATCH_UP = 64  # rounds of reading what has come meanwhile
-
-
-Inside = Callable[[], AbstractContextManager[None]]
 
 
 @asynccontextmanager
 async def connect(
-    control: str | None = None, host: str | None = None, *, inside: Inside = nullcontext
+    control: str | None = None,
+    host: str | None = None,
+    token: str | None = None,
+    *,
+    inside: Inside = nullcontext,
 ) -> AsyncIterator[Client]:
     """A session of an application on a host; it ends all that the application asked for when it ends.
 
-    `control` is where the controller listens, unix:PATH or tcp:HOST:PORT, and `host` the name of the host that we
-    are on; by default FLOWSIEVE_CONTROL and FLOWSIEVE_HOST in the environment say so. Sockets are made `inside` a
-    context, so that one process can be on several hosts: `inside=lambda: lab.inside("h1")`.
+    `control` is the way to the controller: http://HOST:PORT, unix:PATH, or inband, through the network itself. `host`
+    is the name of the host that we are on, and `token` what its operator gave it. By default FLOWSIEVE_CONTROL,
+    FLOWSIEVE_HOST and FLOWSIEVE_TOKEN in the environment say so. Sockets are made `inside` a context, so that one
+    process can be on several hosts: `inside=lambda: lab.inside("h1")`.
     """
     control, host = _told(control, CONTROL, "the controller"), _told(host, HOST, "this host's name")
-    connection = await ControlConnection.dial(control)
+    token = token if token is not None else os.environ.get(TOKEN, "")
+    connection = ControlConnection(transport_to(control, inside), host, token)
     try:
-        welcome = Welcome.parse(await connection.ask("hello", host=host))
+        welcome = Welcome.parse(await connection.ask("hello", HELLO_SECONDS))
         client = Client(connection, welcome, inside)
         try:
+            connection.keep(welcome.lease)
             yield client
         finally:
             client._leave()
@@ -82,6 +88,7 @@ class Client:
         with inside():
             self._sender = Sender(welcome.address, welcome.interface)
         self._quiet = Quiet(self._send_digests)
+        connection.report = lambda: self.stats.to_json()
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
 
     @property
@@ -102,6 +109,7 @@ class Client:
         promise = Filter.parse(filter, self.schema)
         answer = await self._connection.ask("adv", filter=filter)
         id = _field(answer, "id")
+        self._connection.held += 1
         self._outbox.advertised[id] = promise
         return Advertisement(id, promise, partial(self._unadvertise, id))
 
@@ -147,6 +155,7 @@ class Client:
         except BaseException:
             self._close(name)
             raise
+        self._connection.held += 1
         asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._confirm, name, dz)
         return subscription
 
@@ -190,11 +199,13 @@ class Client:
 
     async def _unadvertise(self, id: str) -> None:
         del self._outbox.advertised[id]
+        self._connection.held -= 1
         await self._connection.ask("unadv", id=id)
 
     async def _unsubscribe(self, name: str) -> None:
         if name in self._subscriptions:
             subscription = self._close(name)
+            self._connection.held -= 1
             await self._connection.ask("unsub", id=subscription.id)
 
     def _close(self, name: str) -> Subscription:

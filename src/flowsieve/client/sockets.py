@@ -42,8 +42,8 @@ class Sender:
         self._wire = _opened(self._family)
         self._near = _opened(self._family)
         try:
-            _leave_by(self._wire, index, hops=HOP_LIMIT, loop=False)
-            _leave_by(self._near, index, hops=0, loop=True)
+            leave_by(self._wire, index, hops=HOP_LIMIT, loop=False)
+            leave_by(self._near, index, hops=0, loop=True)
         except OSError as error:
             self.close()
             raise HostError(f"this host cannot send to groups: {error.strerror}") from None
@@ -144,7 +144,7 @@ def _opened(family: int) -> socket.socket:
     return opened
 
 
-def _leave_by(sender: socket.socket, index: int, *, hops: int, loop: bool) -> None:
+def leave_by(sender: socket.socket, index: int, *, hops: int, loop: bool) -> None:
     if sender.family == socket.AF_INET6:
         sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
         sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, hops)

@@ -18,6 +18,7 @@ class Welcome:
     """The content space, the index, the tag in force, and where events for the host come in.
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
+    What the client asks for stays in force if it is heard of within `lease` seconds, again and again.
     """
 
     host: str
@@ -25,6 +26,7 @@ class Welcome:
     tag: Tag
     address: str
     interface: str | None = None
+    lease: float = 30.0
 
     @property
     def schema(self) -> Schema:
@@ -38,6 +40,7 @@ class Welcome:
             "tag": str(self.tag.group),
             "address": self.address,
             "interface": self.interface,
+            "lease": self.lease,
         }
 
     @classmethod
@@ -47,6 +50,6 @@ class Welcome:
             schema = Schema.parse(data["schema"])
             tag = Tag(Prefix.parse(data["tag"]))
             plan = plan_from_json(data["plan"], schema, tag.room)
-            return cls(data["host"], plan, tag, data["address"], data["interface"])
-        except (KeyError, TypeError, BadInput) as error:
+            return cls(data["host"], plan, tag, data["address"], data["interface"], float(data["lease"]))
+        except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None

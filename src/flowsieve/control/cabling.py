@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
+from itertools import permutations
 
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -18,9 +19,10 @@ class Cabling:
     [['s0', 's1']]
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, down: Collection[Edge] = ()) -> None:
         self._topology = topology
-        self._dead: set[tuple[str, str]] = set()  # the switch that says so, and its neighbour
+        # The switch that says so, and its neighbour; `down` were so when somebody looked last.
+        self._dead = {pair for edge in down for pair in permutations(edge)}
 
     @property
     def down(self) -> frozenset[Edge]:
@@ -35,8 +37,3 @@ class Cabling:
                 self._dead.discard(pair)
             else:
                 self._dead.add(pair)
-
-    def tell_all(self, switch: str, ports: Mapping[int, bool]) -> None:
-        """A switch says how all its ports are; one that it does not name is not there."""
-        for port in range(1, len(self._topology.linked(switch)) + 1):
-            self.tell(switch, port, ports.get(port, False))

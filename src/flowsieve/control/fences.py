@@ -7,7 +7,7 @@ up and both ends have acknowledged tables that send over it only what the tree w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from flowsieve.control.switches import LiveSwitches
 from flowsieve.errors import SwitchError
@@ -18,11 +18,17 @@ from flowsieve.network.topology import Topology
 class Fences:
     """The links that are closed, or should be; `reachable` says whether a switch can be asked."""
 
-    def __init__(self, topology: Topology, switches: LiveSwitches, reachable: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        switches: LiveSwitches,
+        reachable: Callable[[str], bool],
+        closed: Collection[Edge] = (),
+    ) -> None:
         self._topology = topology
         self._switches = switches
         self._reachable = reachable
-        self._closed: set[Edge] = set()
+        self._closed = set(closed)
         self._turn = asyncio.Lock()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Op, Request
@@ -63,6 +64,7 @@ class ControlState:
         self.trees = trees or TreeMap.single(center_tree(topology))
         self.settings = settings or Settings()
         self.down: frozenset[Edge] = frozenset()  # links that carry nothing
+        self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         self._weighed = 0
@@ -81,9 +83,15 @@ class ControlState:
         try:
             return Outcome(self._tables.update())
         except Refused as reason:
+            if not any(request.op.adding for request in requests):
+                return Outcome({})  # what was there did not fit; who leaves shall not have to stay for it
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
-            back = self._tables.update()
+            back: Mapping[str, list[Change]] = {}
+            with suppress(
+                Refused
+            ):  # nor did what was there before, since a switch turned out to be too small
+                back = self._tables.update()
             if len(requests) == 1:
                 return Outcome(back, ((requests[0], reason),))
         return self._one_by_one(requests, back)
@@ -99,6 +107,7 @@ class ControlState:
 
     def bound(self, switch: str, capacity: int) -> Outcome:
         """A switch turned out to have room for so many entries; raises Refused where the coarsest table needs more."""
+        self.bounds[switch] = capacity
         self._tables.bound(switch, capacity)
         return Outcome(self._tables.update())
 
@@ -109,6 +118,15 @@ class ControlState:
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
         return self._tables.capacity.get(switch)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some table has a capacity: only then does it matter in which order requests came."""
+        return bool(self._tables.capacity)
+
+    def check(self, request: Request) -> None:
+        """Raise if no state like this one could take a request."""
+        self._check([request])
 
     def waste(self) -> dict[str, float]:
         """The unwanted copies per event that each coarsened table is expected to send."""

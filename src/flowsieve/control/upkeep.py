@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from flowsieve.control.picture import Picture
 from flowsieve.control.switches import LiveSwitches
 from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.diff import Change, Ports, changes_between
 from flowsieve.index.dz import Dz
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Upkeep:
     """`ask` for changes and wait until they are `reached`; `run` does the work.
 
     `aim` is the whole table that the switch should have by now. `full` hears how many entries the switch turned
-    out to have room for.
+    out to have room for, `repaired` how many operations it took to set a table right that was read.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Upkeep:
         capacity: Callable[[], int | None],
         partitions: Sequence[Dz],
         full: Callable[[TableFull], None],
+        repaired: Callable[[str, int], None] | None = None,
     ) -> None:
         self.switch = switch
         self.picture = picture
@@ -49,8 +50,9 @@ class Upkeep:
         self._capacity = capacity
         self._partitions = partitions
         self._full = full
+        self._repaired = repaired
         self._connected = False
-        self._pending: list[Change] = []
+        self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
         self._wake = asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -63,7 +65,13 @@ class Upkeep:
     def ask(self, changes: list[Change]) -> None:
         """Have the table changed, after all that was asked for before."""
         self._asked += 1
-        self._pending = joined({"": self._pending}, {"": changes}).get("", [])
+        pending = self._pending
+        for dz, old, new in changes:
+            before = pending.pop(dz, None)
+            if before is not None:
+                old = before.old
+            if old != new:
+                pending[dz] = Change(dz, old, new)
         self._wake.set()
 
     async def reached(self) -> None:
@@ -116,14 +124,14 @@ class Upkeep:
 
     async def _step(self) -> None:
         """Make one batch of what is to be done; of no avail if doubts come up meanwhile."""
-        picture, doubts, strays = self.picture, self._doubts, []
+        picture, doubts, strays, known = self.picture, self._doubts, [], self.picture.known
         if not picture.known:
             flows = await self._switches.read(self.switch)
             if self._doubts != doubts:
                 return
             strays = picture.read(flows)
-            self._pending = changes_between(picture.held, self._aim())
-        version, changes, self._pending = self._asked, self._pending, []
+            self._pending = {change.dz: change for change in changes_between(picture.held, self._aim())}
+        version, changes, self._pending = self._asked, list(self._pending.values()), {}
         steps, ops = picture.steps(changes, self._capacity(), self._partitions)
         if strays or ops:
             await self._switches.apply(self.switch, strays + ops)
@@ -131,6 +139,8 @@ class Upkeep:
                 return
             picture.acknowledge(steps)
             self.operations += len(strays) + len(ops)
+            if not known and self._repaired is not None:
+                self._repaired(self.switch, len(strays) + len(ops))
         self.trouble = None
         self._reached = version
         self._tell()

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.damping import DampingSettings
+from flowsieve.control.dispatcher import Dispatcher, Watcher
+from flowsieve.control.journal import Journal
+from flowsieve.control.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches import SwitchEvent
+from flowsieve.flow.service import Punt
 from flowsieve.header.tag import Tag
 from flowsieve.lab.deliveries import deliveries
 from flowsieve.lab.lab import Lab
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.link import Timing
+
+
+def switch_addresses(lab: Lab) -> dict[str, str]:
+    """Where the switches of a lab take OpenFlow connections."""
+    return {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
 
 
 @asynccontextmanager
@@ -25,20 +34,41 @@ async def controlled(
     listen: str | None = None,
     patience: float = 30.0,
     timing: Timing | None = None,
+    journal: Journal | None = None,
+    ledger: Ledger | None = None,
+    punts: Sequence[Punt] = (),
+    damping: DampingSettings | None = None,
+    watcher: Watcher | None = None,
+    heard: Callable[[SwitchEvent], None] = lambda event: None,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
-    The switches are dialled at their management sockets unless other `addresses` are given.
+    The switches are dialled at their management sockets unless other `addresses` are given. `heard` hears what the
+    dispatcher hears.
     """
-    if addresses is None:
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
 
-    def heard(event: SwitchEvent) -> None:
+    def report(event: SwitchEvent) -> None:
         dispatcher.heard(event)
+        heard(event)
 
     fabric = OpenFlowFabric(
-        addresses, listen=listen, control=f"unix:{lab.control}", timing=timing, report=heard
+        switch_addresses(lab) if addresses is None else addresses,
+        listen=listen,
+        control=f"unix:{lab.control}",
+        timing=timing,
+        report=report,
     )
-    dispatcher = Dispatcher(state, fabric, tag, deliveries(lab, tag.group.family), patience=patience)
+    dispatcher = Dispatcher(
+        state,
+        fabric,
+        tag,
+        deliveries(lab, tag.group.family),
+        patience=patience,
+        journal=journal,
+        ledger=ledger,
+        punts=punts,
+        damping=damping,
+        watcher=watcher,
+    )
     async with dispatcher, fabric:
         yield dispatcher

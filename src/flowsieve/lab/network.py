@@ -24,6 +24,7 @@ from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.batch import Batch
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 UNDER_WAY = 128  # packets at once; the queue of a switch's port has room for some more
@@ -128,7 +129,10 @@ def real_network(topology: Topology, capacity: int | None = None) -> Iterator[Re
         if capacity is not None:
             bound_tables(lab, capacity)
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
-        with Hosts(lab) as hosts, OpenFlowSwitches(addresses, control=f"unix:{lab.control}") as switches:
+        with (
+            Hosts(lab) as hosts,
+            OpenFlowSwitches(OpenFlowFabric(addresses, control=f"unix:{lab.control}")) as switches,
+        ):
             switches.wait_connected(CONNECT_SECONDS)
             yield RealNetwork(lab, switches, hosts)
 

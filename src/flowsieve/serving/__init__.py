@@ -1,0 +1,1 @@
+"""The controller as a service: what clients, operators and their tools talk to."""

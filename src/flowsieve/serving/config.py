@@ -1,0 +1,152 @@
+"""A controller's configuration: one file, read whole and checked before anything begins."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowsieve.content.schema import shown
+from flowsieve.control.discoverer import PUNTS as DISCOVERY_PUNTS
+from flowsieve.control.state import ControlState, Settings
+from flowsieve.errors import BadInput
+from flowsieve.flow.compiler import Tables
+from flowsieve.flow.service import Punt
+from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.index.plan import plan_to_json
+from flowsieve.index.sample import EventSample
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap
+from flowsieve.scenario.encoding import Encoding, read_encoding
+from flowsieve.scenario.mistakes import Mistakes
+from flowsieve.scenario.network import Network, read_network
+from flowsieve.scenario.read import PARTS
+from flowsieve.scenario.toml import Section
+from flowsieve.serving.desk import LEASE_SECONDS, MOST_AT_ONCE
+from flowsieve.southbound.openflow.address import Address
+
+CONTROLLER = "controller"
+KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls")
+DEADLINE_SECONDS = 30.0
+LONGEST_SECONDS = 86400.0
+INBAND_RATE = 2000  # packets per second and switch that are handed to the controller
+
+
+@dataclass(frozen=True)
+class Service:
+    """How the service is run.
+
+    `state` is the folder where the controller remembers, `http` where it takes requests besides the lab's own socket,
+    `lease` how many seconds an interest outlives its client, `deadline` how long a request may wait for switches,
+    `inband_rate` how many packets a second each switch hands up, `most_calls` how many are worked on at a time.
+    """
+
+    state: Path | None = None
+    http: tuple[str, ...] = ()
+    lease: float = LEASE_SECONDS
+    deadline: float = DEADLINE_SECONDS
+    inband: bool = True
+    inband_rate: int = INBAND_RATE
+    most_calls: int = MOST_AT_ONCE
+
+    @property
+    def punts(self) -> tuple[Punt, ...]:
+        """What switches hand over: LLDP, and clients' calls. Each takes an entry of their tables."""
+        addresses = CONTROL_ADDRESSES.values() if self.inband else ()
+        calls = (Punt.to(address, CONTROL_PORT, rate=self.inband_rate) for address in addresses)
+        return (*DISCOVERY_PUNTS, *calls)
+
+
+@dataclass(frozen=True)
+class Config:
+    """How contents are encoded, on which network, and how the service is run.
+
+    Without a network of its own it takes any lab as it is.
+    """
+
+    path: Path
+    encoding: Encoding
+    network: Network | None
+    service: Service
+
+    def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
+        """The state of a controller that has heard of nothing yet."""
+        encoding, network = self.encoding, self.network
+        room = network.capacity if network is not None else None
+        settings = Settings(
+            budget=encoding.budget,
+            capacity=max(1, room - len(self.service.punts)) if room is not None else None,
+            tables=(network.tables if network is not None else None) or Tables.OVERLAY,
+            sample=EventSample.of(encoding.plan, encoding.sample) if encoding.sample is not None else None,
+        )
+        if trees is None and network is not None and network.trees > 1:
+            trees = TreeMap.spread(topology, network.trees)
+        return ControlState(topology, encoding.plan, trees, settings)
+
+    def base(self, topology: Topology) -> str:
+        """A name for what a journal is about: the same only for the same contents, network and addresses."""
+        parts = (
+            str(plan_to_json(self.encoding.plan)),
+            str(self.encoding.tag.group),
+            str([(link.a, link.b) for link in topology.links]),
+            str(sorted(topology.hosts.items())),
+        )
+        return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    def check_network(self, topology: Topology) -> None:
+        """Raise where the network that is there is not the one in the file."""
+        if self.network is not None and self.network.topology != topology:
+            raise BadInput(
+                f"the network of {self.path} is not the one that is there: {self.network.topology} in the file, "
+                f"{topology} there; bring it up with `flowsieve lab up {self.path}`"
+            )
+
+
+def read_config(path: Path) -> Config:
+    """A scenario's schema, index and network, and a section [controller]; what steps it has are left alone."""
+    mistakes = Mistakes()
+    top = Section.read(path, mistakes)
+    top.only((*PARTS, CONTROLLER))
+    encoding = read_encoding(top)
+    network = read_network(top) if "network" in top else None
+    service = _read_service(top)
+    mistakes.check()
+    assert encoding is not None
+    return Config(path, encoding, network, service)
+
+
+def _read_service(top: Section) -> Service:
+    """The section [controller], where every key has a default."""
+    section = top.section(CONTROLLER)
+    section.only(KEYS)
+    state = section.text("state", "state")
+    default = Service()
+    return Service(
+        state=top.path.parent / state if state is not None else None,
+        http=_addresses(section),
+        lease=_seconds(section, "lease", default.lease),
+        deadline=_seconds(section, "deadline", default.deadline),
+        inband=section.table.get("inband", True) is not False,
+        inband_rate=section.whole("inband_rate", 1_000_000) or default.inband_rate,
+        most_calls=section.whole("most_calls", 1_000_000) or default.most_calls,
+    )
+
+
+def _addresses(section: Section) -> tuple[str, ...]:
+    found = section.table.get("http", [])
+    right = 'right is a list of addresses, such as ["tcp:127.0.0.1:7420", "unix:/run/flowsieve.sock"]'
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        section.wrong("http", f"http is {shown(found)}; {right}")
+        return ()
+    for each in found:
+        with section.kept("http"):
+            Address.parse(each)
+    return tuple(found)
+
+
+def _seconds(section: Section, key: str, default: float) -> float:
+    value = section.table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
+        section.wrong(key, f"{key} is {shown(value)}; right is a number of seconds up to {LONGEST_SECONDS:g}")
+        return default
+    return float(value)

@@ -1,0 +1,52 @@
+"""What a host shows to be believed that it is itself: a digest under a secret of the controller's.
+
+It is bound to the port at which the host is plugged in, so it is worth nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from flowsieve.errors import BadInput
+from flowsieve.network.topology import Topology
+
+SECRET_BYTES = 32
+DIGEST_BYTES = 16
+
+
+class Tokens:
+    """The tokens of all hosts of a network."""
+
+    def __init__(self, secret: bytes, topology: Topology) -> None:
+        if len(secret) < DIGEST_BYTES:
+            raise BadInput(f"a secret of {len(secret)} bytes is too short; right are {DIGEST_BYTES} or more")
+        self._key = hashlib.blake2b(secret, digest_size=SECRET_BYTES).digest()
+        self._topology = topology
+
+    def of(self, host: str) -> str:
+        """The token of a host."""
+        end = self._topology.endpoint(host)
+        told = f"{host}\0{end.switch}\0{end.port}".encode()
+        return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
+
+    def valid(self, host: str, token: str) -> bool:
+        """Whether a token is that of a host; it takes as long for any."""
+        return hmac.compare_digest(self.of(host).encode(), token.encode())
+
+
+def kept_secret(path: Path) -> bytes:
+    """The secret in a file, which is made if it is not there; nobody else may read it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"the secret cannot be kept in {path}: {error.strerror}") from None
+    with os.fdopen(made, "wb") as file:
+        file.write(secrets.token_bytes(SECRET_BYTES))
+    return path.read_bytes()
