@@ -23,7 +23,12 @@ NOT_BENCHMARKS = {
     "spread",
     "nats",
     "served",
+    "seed_loads",
     "talk",
+    "processes",
+    "daemon",
+    "churning",
+    "campus",
 }
 
 

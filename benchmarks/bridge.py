@@ -15,6 +15,7 @@ from flowsieve.header.tag import POOLS
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
 TAG = POOLS["ipv6"][0]
@@ -49,7 +50,7 @@ class Bridge:
         With `decrement` they take one off a packet's hop limit, as content flows do; else they just output.
         """
         where = {SWITCH: f"unix:{self.lab.management(SWITCH)}"}
-        with OpenFlowSwitches(where, decrement=decrement) as switches:
+        with OpenFlowSwitches(OpenFlowFabric(where, decrement=decrement)) as switches:
             switches.wait_connected()
             _change(switches, flows, Kind.INSTALL)
             try:

@@ -18,6 +18,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.lab.lab import running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
@@ -82,7 +83,9 @@ def run() -> Result:
     topology = Topology.make([], {f"h{i}": "s1" for i in range(PORTS)}, switches=["s1"])
     with (
         running(topology) as lab,
-        OpenFlowSwitches({"s1": f"unix:{lab.management('s1')}"}, timing=Timing(lag=0.0)) as switches,
+        OpenFlowSwitches(
+            OpenFlowFabric({"s1": f"unix:{lab.management('s1')}"}, timing=Timing(lag=0.0))
+        ) as switches,
     ):
         switches.wait_connected()
         raw = RawSwitch(lab.management("s1"))

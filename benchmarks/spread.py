@@ -21,6 +21,7 @@ from flowsieve.index.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import fat_tree
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.switches import OpenFlowSwitches
 
@@ -63,7 +64,7 @@ class Spread:
         with ExitStack() as stack:
             lab = stack.enter_context(running(fat_tree(4)))
             addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
-            switches = stack.enter_context(OpenFlowSwitches(addresses, timing=PATIENT))
+            switches = stack.enter_context(OpenFlowSwitches(OpenFlowFabric(addresses, timing=PATIENT)))
             switches.wait_connected(30)
             stack.enter_context(cores_parted(lab))
             spread = cls(lab, load, switches, settings, size)

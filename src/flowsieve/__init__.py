@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from flowsieve.network.topology import Topology
     from flowsieve.network.tree import TreeMap
 
+if ".zip/" in str(__file__):  # on an executor, before it compiles anything
+    import_module("flowsieve.shipped")
+
 # Where each public name lives. It is loaded when it is first asked for, so that a part can be used without
 # the whole.
 _HOMES = {

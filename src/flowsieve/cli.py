@@ -5,7 +5,6 @@ Exit status: 0 done and all well, 1 done and something does not hold, 2 bad inpu
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -29,6 +28,7 @@ from flowsieve.client.publisher import SHOWN
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, LabError, nearest
 from flowsieve.lab.machine import check_machine
+from flowsieve.options import FlowsFile, Json, ScenarioFile
 from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
 from flowsieve.scenario.plain import plain_explanation, plain_quote, plain_verdict
 from flowsieve.scenario.play import PlayedNetwork, Stage, play, settled
@@ -57,15 +57,10 @@ replay_commands.add_to(app)
 app.command(epilog="Example: flowsieve controller examples/stock/scenario.toml")(
     controller_command.controller
 )
+app.command(epilog="Example: flowsieve status --json")(controller_command.status)
+app.command(epilog="Example: flowsieve token market.toml h1")(controller_command.token)
 app.command(epilog="Example: flowsieve lab exec h1 flowsieve pub price=10 side=buy")(client_commands.pub)
 app.command(epilog="Example: flowsieve lab exec h2 flowsieve sub 'price < 50'")(client_commands.sub)
-
-ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: schema, index, network, steps.")
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -110,7 +105,7 @@ def run(
             played = play(setting, progress, played_on)
         report = write_run(played, out)
     if as_json:
-        print_json(report)
+        show.print_json(report)
     else:
         show.run(report, scenario, out)
     return 1 if report["refused"] or report["false_negatives"] or report["duplicates"] else 0
@@ -149,7 +144,7 @@ def encode(
         written |= {"events": len(batch), "rejected": screened.rejected}
         show.note("rejected", screened.reasons, screened.rejected)
     if as_json:
-        print_json(written | {"bits": setting.plan.bits})
+        show.print_json(written | {"bits": setting.plan.bits})
     else:
         show.encoded(written, setting.plan.bits, out)
     return 0
@@ -158,12 +153,7 @@ def encode(
 @app.command(epilog=f"Example: flowsieve verify {EXAMPLE} --flows out/stock/flows.json")
 def verify(
     scenario: ScenarioFile,
-    flows: Annotated[
-        Path | None,
-        typer.Option(
-            "--flows", metavar="flows.json", help="Judge these tables, not those the scenario ends with."
-        ),
-    ] = None,
+    flows: FlowsFile = None,
     as_json: Json = False,
 ) -> int:
     """Prove that tables deliver all that is wanted, once.
@@ -177,7 +167,7 @@ def verify(
     verdict = stage.controller.verify(tables)
     result = plain_verdict(verdict, false_positive_share(setting, stage.state, tables))
     if as_json:
-        print_json(result)
+        show.print_json(result)
     else:
         show.verdict(result, sum(map(len, tables.values())), len(tables))
     return 0 if verdict.holds else 1
@@ -204,7 +194,7 @@ def explain(
     published = any(offer.filter.matches(values) for offer in stage.state.publishes(host))
     found = plain_explanation(setting.topology, explanation, published)
     if as_json:
-        print_json(found)
+        show.print_json(found)
     else:
         show.explanation(found, host, values)
     return 0
@@ -223,7 +213,7 @@ def quote(
     wanted = Filter.parse(filter, setting.schema)
     result = plain_quote(quote_subscription(setting, _settled(setting).state, host, wanted))
     if as_json:
-        print_json(result)
+        show.print_json(result)
     else:
         show.quote(result, host, filter)
     return 0 if result["fits"] else 1
@@ -261,10 +251,6 @@ def _check_host(scenario: Scenario, host: str) -> None:
         raise BadInput(f"there is no host {host!r} in the scenario{nearest(host, scenario.topology.hosts)}")
     if not scenario.topology.reachable(host):
         raise BadInput(f"host {host!r} is in a part of the network that is cut off")
-
-
-def print_json(result: object) -> None:
-    print(json.dumps(result), flush=True)
 
 
 def main() -> None:

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from flowsieve import pipeline_show, show
-from flowsieve.content.schema import shown
-from flowsieve.errors import BadInput, PipelineError
+from flowsieve.errors import BadInput
+from flowsieve.options import (
+    SCHEMA,
+    Events,
+    Json,
+    Master,
+    MaxBad,
+    MaybeWanted,
+    Out,
+    Overwrite,
+    SchemaFile,
+    TimeColumn,
+    Wanted,
+)
 from flowsieve.pipeline.files import check_format, check_free, write_frame
 from flowsieve.pipeline.schema_file import read_schema, write_schema
-from flowsieve.pipeline.session import session
 from flowsieve.pipeline.workload import CHOICES, Workload
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from flowsieve.pipeline_work import working
 
 DEFAULTS = {field.name: field.default for field in fields(Workload)}
-
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="M",
-        help="Where Spark runs: local[*], spark://HOST:PORT, sc://HOST:PORT; by default SPARK_REMOTE or local[*].",
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-]
-SchemaFile = Annotated[Path, typer.Option("--schema", metavar="S.toml", help="A file with a [schema].")]
-MaxBad = Annotated[
-    float, typer.Option("--max-bad", metavar="SHARE", help="The share of rows that may be broken.")
-]
-TimeColumn = Annotated[
-    str | None, typer.Option("--time", metavar="COLUMN", help="The column of times; by default `time`.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -64,7 +50,7 @@ def _choice(name: str, what: str) -> Any:
 
 
 def synth(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into.")],
+    out: Out,
     events: Annotated[int, typer.Option("--events", metavar="N", help="How many events.")],
     subscriptions: Annotated[
         int, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
@@ -111,21 +97,21 @@ def synth(
     check_free(out, list(names.values()), overwrite)
     if parts is not None and parts < 1:
         raise BadInput(f"--parts is {parts}; right is 1 or more")
-    with _work(master) as (spark, watched):
+    with working(master) as work:
         from flowsieve.pipeline.synth import synth_events, synth_subscriptions
 
         start = time.perf_counter()
-        drawn = synth_events(spark, workload, events, parts)
-        wanted = synth_subscriptions(spark, workload, subscriptions, parts)
+        drawn = synth_events(work.spark, workload, events, parts)
+        wanted = synth_subscriptions(work.spark, workload, subscriptions, parts)
         write_schema(out / names["schema"], workload.schema, f"{workload.kind}, seed {workload.seed}")
-        with watched("events"):
+        with work.watched("events"):
             write_frame(drawn, out / names["events"])
-        with watched("subscriptions"):
+        with work.watched("subscriptions"):
             write_frame(wanted, out / names["subscriptions"])
         seconds = time.perf_counter() - start
     files = {name: str(out / file) for name, file in names.items()}
     if as_json:
-        _print_json(
+        show.print_json(
             given | {"events": events, "subscriptions": subscriptions, "files": files, "seconds": seconds}
         )
     else:
@@ -141,12 +127,8 @@ def ingest(
         Path | None,
         typer.Option("--events", metavar="E", help="Events: CSV, JSON lines, Parquet, or a folder of them."),
     ] = None,
-    subscriptions: Annotated[
-        Path | None, typer.Option("--subscriptions", metavar="F", help="Subscriptions: id, filter.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="S.toml", help="A file with a [schema].")
-    ] = None,
+    subscriptions: MaybeWanted = None,
+    schema: Annotated[Path | None, typer.Option("--schema", metavar="S.toml", help=SCHEMA)] = None,
     infer: Annotated[
         Path | None, typer.Option("--infer", metavar="S.toml", help="Find the schema, and write it here.")
     ] = None,
@@ -170,10 +152,11 @@ def ingest(
         )
     if events is None and (subscriptions is None or infer is not None):
         raise BadInput("nothing to read; give --events, and --subscriptions if there are any")
+    started = time.perf_counter()
     declared = None if schema is None else read_schema(schema)
     if out is not None:
         check_free(out, ["events.parquet", "subscriptions.parquet", "aside.csv", "schema.toml"], overwrite)
-    with _work(master) as (spark, watched):
+    with working(master) as work:
         from flowsieve.pipeline.aside import write_aside
         from flowsieve.pipeline.infer import infer_schema
         from flowsieve.pipeline.ingest import Intake, read_events
@@ -182,47 +165,45 @@ def ingest(
         result: dict[str, Any] = {}
         if declared is None:
             assert infer is not None and events is not None
-            with watched("schema"):
-                found = infer_schema(spark, events, time=time_column)
+            with work.watched("schema"):
+                found = infer_schema(work.spark, events, time=time_column)
             declared = found.schema
             write_schema(infer, declared, f"found in {events}")
             result["passed_over"] = dict(found.passed_over)
         intake: Intake | None = None
         subscribed: Subscribed | None = None
         if subscriptions is not None:
-            with watched("subscriptions"):
-                subscribed = read_subscriptions(spark, subscriptions, declared)
+            with work.watched("subscriptions"):
+                subscribed = read_subscriptions(work.spark, subscriptions, declared)
             result["subscriptions"] = subscribed.account.to_json()
         if events is not None:
-            intake = read_events(spark, events, declared, time=time_column)
-            with watched("events"):
+            intake = read_events(work.spark, events, declared, time=time_column)
+            with work.watched("events"):
                 result["events"] = intake.account.to_json()
         if out is not None:
-            with watched("writing"):
-                write_aside(spark, out / "aside.csv", intake, subscribed)
+            with work.watched("writing"):
+                write_aside(work.spark, out / "aside.csv", intake, subscribed)
         for read in (intake, subscribed):
             if read is not None:
                 read.checked(max_bad)
         if out is not None:
             write_schema(out / "schema.toml", declared)
-            with watched("writing"):
+            with work.watched("writing"):
                 if intake is not None:
                     write_frame(intake.events, out / "events.parquet")
                 if subscribed is not None:
-                    write_frame(subscribed.subscriptions.frame(spark), out / "subscriptions.parquet")
+                    write_frame(subscribed.subscriptions.frame(work.spark), out / "subscriptions.parquet")
     if as_json:
-        _print_json(result | {"schema": declared.to_json()})
+        show.print_json(result | {"schema": declared.to_json()})
     else:
-        pipeline_show.intake(result, declared, infer, out)
+        pipeline_show.intake(result, declared, infer, out, time.perf_counter() - started)
     return 0
 
 
 def stats(
     schema: SchemaFile,
-    events: Annotated[Path, typer.Option("--events", metavar="E", help="Events: id and the attributes.")],
-    subscriptions: Annotated[
-        Path, typer.Option("--subscriptions", metavar="F", help="Subscriptions: id, filter.")
-    ],
+    events: Events,
+    subscriptions: Wanted,
     max_bad: MaxBad = 0.01,
     time_column: TimeColumn = None,
     master: Master = None,
@@ -230,47 +211,18 @@ def stats(
 ) -> int:
     """Show what a workload is like: spread, matches, overlap and selectivity per dimension; who gets how much."""
     space = read_schema(schema)
-    with _work(master) as (spark, watched):
-        from flowsieve.pipeline.ingest import read_events
+    with working(master, max_bad, time_column) as work:
         from flowsieve.pipeline.statistics import statistics
-        from flowsieve.pipeline.subscriptions import read_subscriptions
 
         start = time.perf_counter()
-        with watched("subscriptions"):
-            subscribed = read_subscriptions(spark, subscriptions, space)
-            boxes = subscribed.checked(max_bad).boxes
-        intake = read_events(spark, events, space, time=time_column)
-        with watched("reading"):
-            good = intake.checked(max_bad)
-        with watched("matching"):
-            found = statistics(good, boxes)
+        subscribed = work.subscriptions(subscriptions, space)
+        intake = work.events(events, space)
+        with work.watched("matching"):
+            found = statistics(intake.events, subscribed.subscriptions.boxes)
         read = {"events": intake.account.to_json(), "subscriptions": subscribed.account.to_json()}
         result = found.to_json() | {"read": read, "seconds": time.perf_counter() - start}
     if as_json:
-        _print_json(result)
+        show.print_json(result)
     else:
         pipeline_show.statistics(result)
     return 0
-
-
-@contextmanager
-def _work(master: str | None) -> Iterator[tuple[SparkSession, Callable[[str], AbstractContextManager[None]]]]:
-    """A session, and a way to watch what it does under a name; what Spark complains of becomes an error of ours."""
-    spark = session(master)
-    from pyspark.errors import PySparkException
-
-    from flowsieve.pipeline.progress import watched
-
-    with show.progress() as bars:
-
-        def named(what: str) -> AbstractContextManager[None]:
-            return watched(spark, lambda done, of: bars(what, done, of))
-
-        try:
-            yield spark, named
-        except PySparkException as error:
-            raise PipelineError(f"Spark failed: {shown(str(error), 1000)}") from None
-
-
-def _print_json(result: object) -> None:
-    print(json.dumps(result), flush=True)

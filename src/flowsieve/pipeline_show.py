@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from flowsieve import show
 from flowsieve.content.schema import Schema
 
 
-def intake(result: Mapping[str, Any], schema: Schema, written: Path | None, out: Path | None) -> None:
+def intake(
+    result: Mapping[str, Any], schema: Schema, written: Path | None, out: Path | None, seconds: float
+) -> None:
     rows = {what: _account(result[what]) for what in ("events", "subscriptions") if what in result}
     rows["schema"] = ", ".join(f"{attribute.name} ({attribute.kind})" for attribute in schema)
     if result.get("passed_over"):
@@ -20,6 +20,7 @@ def intake(result: Mapping[str, Any], schema: Schema, written: Path | None, out:
     places = [str(place) for place in (written, out) if place is not None]
     if places:
         rows["written"] = ", ".join(places)
+    rows["seconds"] = f"{seconds:.1f}"
     show.out.print(show.facts(rows))
     _reasons(result)
 
@@ -41,11 +42,9 @@ def statistics(result: Mapping[str, Any]) -> None:
             }
         )
     )
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("dimension", "variance", "matched per event", "selectivity", "overlap", "principal"):
-        table.add_column(name, justify="left" if name == "dimension" else "right")
-    for name, row in result["dimensions"].items():
-        table.add_row(
+    head = ("dimension", "variance", "matched per event", "selectivity", "overlap", "principal")
+    rows = [
+        (
             name,
             f"{row['variance']:.4g}",
             f"{row['matched_per_event']:,.1f}",
@@ -53,7 +52,9 @@ def statistics(result: Mapping[str, Any]) -> None:
             f"{row['overlap']:.1%}",
             f"{row['principal']:.3f}",
         )
-    show.out.print(table)
+        for name, row in result["dimensions"].items()
+    ]
+    show.table(head, rows, most=len(rows))
     _reasons(result["read"])
 
 

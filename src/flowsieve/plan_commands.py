@@ -8,14 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from flowsieve import plan_show
+from flowsieve import plan_show, show
 from flowsieve.errors import BadInput
 from flowsieve.index.dz import MAX_LENGTH
+from flowsieve.options import (
+    Events,
+    Json,
+    Master,
+    MaxBad,
+    MaxDz,
+    SchemaFile,
+    SchemaOfPlans,
+    TimeColumn,
+    Wanted,
+    check_max_dz,
+)
 from flowsieve.pipeline.schema_file import read_schema
-from flowsieve.pipeline_commands import Json, Master, MaxBad, SchemaFile, TimeColumn, _print_json, _work
-
-Events = Annotated[Path, typer.Option("--events", metavar="E", help="Events: id and the attributes.")]
-Wanted = Annotated[Path, typer.Option("--subscriptions", metavar="F", help="Subscriptions: id, filter.")]
+from flowsieve.pipeline_work import working
 
 
 def add_to(app: typer.Typer) -> None:
@@ -77,31 +86,28 @@ def plan(
     space = read_schema(schema)
     if not 1 <= bits <= MAX_LENGTH:
         raise BadInput(f"--bits is {bits}; right is 1 to {MAX_LENGTH}")
-    if max_dz < 0:
-        raise BadInput(f"--max-dz is {max_dz}; right is a number of dz, or 0 for any number")
+    check_max_dz(max_dz)
     if deadline <= 0:
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
-    with _work(master) as (spark, watched):
-        from flowsieve.pipeline.ingest import read_events
+    with working(master, max_bad, time_column) as work:
         from flowsieve.pipeline.plan_file import Planned, write_plan
         from flowsieve.pipeline.planning.making import check_method, make_plan, workshop_on
         from flowsieve.pipeline.planning.sampling import HoldBack, fingerprint
-        from flowsieve.pipeline.subscriptions import read_subscriptions
 
         check_method(method)
-        with watched("subscriptions"):
-            subscribed = read_subscriptions(spark, subscriptions, space)
-            wanted = subscribed.checked(max_bad)
-        intake = read_events(spark, events, space, time=time_column)
-        with watched("reading"):
-            good = intake.checked(max_bad)
+        subscribed = work.subscriptions(subscriptions, space)
+        intake = work.events(events, space)
+        good, wanted = intake.events, subscribed.subscriptions
+        with work.watched("reading"):
             rule = HoldBack.latest(good, hold_back)
             name = fingerprint(good)
-        with watched("planning"):
+        with work.watched("planning"):
             shop = workshop_on(
                 rule.planned_on(good), wanted, bits, max_dz, intake.account.good, dimensions, seed
             )
-            made = make_plan(method, shop, deadline, started)
+            made = make_plan(
+                method, shop, deadline, started, tell=lambda _, *far: work.tell("candidates", *far)
+            )
         write_plan(out, made.plan, Planned(space, made.method, name, rule))
         read = {"events": intake.account.to_json(), "subscriptions": subscribed.account.to_json()}
         result: dict[str, Any] = {
@@ -117,7 +123,7 @@ def plan(
             "seconds": time.monotonic() - started,
         }
     if as_json:
-        _print_json(result)
+        show.print_json(result)
     else:
         plan_show.plan(result)
     return 0
@@ -130,19 +136,20 @@ def evaluate(
     ],
     events: Events,
     subscriptions: Wanted,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", metavar="S.toml", help="A file with a [schema], for plans that do not say theirs."
-        ),
-    ] = None,
-    max_dz: Annotated[
-        int, typer.Option("--max-dz", metavar="N", help="The most dz of a filter; 0: any number.")
-    ] = 32,
+    schema: SchemaOfPlans = None,
+    max_dz: MaxDz = 32,
     sample: Annotated[
         Path | None,
         typer.Option(
             "--sample", metavar="E2", help="Events that weigh covers, as `sample` in a scenario does."
+        ),
+    ] = None,
+    table: Annotated[
+        int | None,
+        typer.Option(
+            "--table",
+            metavar="N",
+            help="Covers for a whole table of N entries, in place of so many dz a filter.",
         ),
     ] = None,
     all_events: Annotated[
@@ -156,66 +163,66 @@ def evaluate(
     """Count what plans deliver, exactly, per subscription and in total.
 
     A plan that was made from these very events is judged on those that were held back then; from other events, on all.
+    A table is cut by the events of --sample, or else by those that the plan was made from.
     """
     started = time.perf_counter()
-    if max_dz < 0:
-        raise BadInput(f"--max-dz is {max_dz}; right is a number of dz, or 0 for any number")
+    check_max_dz(max_dz)
+    if table is not None and table < 1:
+        raise BadInput(f"--table is {table}; right is a number of entries from 1 on")
     declared = None if schema is None else read_schema(schema)
-    from flowsieve.pipeline.plan_file import read_plan
+    from flowsieve.pipeline.plan_file import judged_on, read_plans
 
-    read = [read_plan(path, declared) for path in plan]
-    spaces = {made.schema for made, _ in read}
-    if len(spaces) > 1:
-        raise BadInput("the plans are for different schemas; right is one")
-    space = spaces.pop()
-    with _work(master) as (spark, watched):
-        from flowsieve.pipeline.covers import candidates_on
+    contenders = read_plans(plan, declared)
+    space = contenders.schema
+    with working(master, max_bad, time_column) as work:
+        from flowsieve.pipeline.covers import candidates_on, table_candidates
         from flowsieve.pipeline.evaluation import evaluate as count
-        from flowsieve.pipeline.ingest import read_events
-        from flowsieve.pipeline.planning.sampling import fingerprint
         from flowsieve.pipeline.planning.sampling import sample as draw
-        from flowsieve.pipeline.subscriptions import read_subscriptions
 
-        with watched("subscriptions"):
-            subscribed = read_subscriptions(spark, subscriptions, space)
-            wanted = subscribed.checked(max_bad)
-        intake = read_events(spark, events, space, time=time_column)
-        with watched("reading"):
-            good = intake.checked(max_bad)
-            rules = [
-                planned.held_back if planned and planned.held_back.share and not all_events else None
-                for _, planned in read
-            ]
-            if any(rules):
-                name = fingerprint(good)
-                rules = [
-                    rule if planned and planned.events == name else None
-                    for rule, (_, planned) in zip(rules, read, strict=True)
-                ]
+        wanted = work.subscriptions(subscriptions, space).subscriptions
+        intake = work.events(events, space)
+        good = intake.events
+        with work.watched("reading"):
+            rules = [None for _ in plan] if all_events else contenders.held_back(good)
         weights = None
         if sample is not None:
-            some = read_events(spark, sample, space, time=time_column)
-            weights = draw(some.checked(max_bad), space, some.account.good)
-        with watched("covers"):
-            candidates = candidates_on(spark, [made for made, _ in read], wanted.filters, max_dz, weights)
+            some = work.events(sample, space)
+            weights = draw(some.events, space, some.account.good)
+        with work.watched("covers"):
+            if table is None:
+                candidates = candidates_on(work.spark, contenders.plans, wanted.filters, max_dz, weights)
+            else:
+                known = {rule: weights if weights is not None else _planned_on(rule, intake) for rule in rules}
+                samples = [known[rule] for rule in rules]
+                candidates = table_candidates(contenders.plans, wanted.filters, table, samples)
         scores: dict[int, Any] = {}
         for rule in dict.fromkeys(rules):
             group = [i for i, other in enumerate(rules) if other == rule]
-            with watched("events"):
+            with work.watched("events"):
                 judged = good if rule is None else rule.judged_on(good)
                 found = count([candidates[i] for i in group], wanted.boxes, judged)
             scores |= dict(zip(group, found, strict=True))
     plans = []
     for i, path in enumerate(plan):
-        rule = rules[i]
-        judged_on = "all of them" if rule is None else f"held back from planning: {rule.text}"
-        about = {"plan": str(path), "events": scores[i].events, "judged_on": judged_on}
+        about = {"plan": str(path), "events": scores[i].events, "judged_on": judged_on(rules[i])}
         plans.append(about | scores[i].to_json() | {"subscriptions": [*scores[i].rows(wanted.ids)]})
-    result = plans[0] | {"max_dz": max_dz, "seconds": time.perf_counter() - started}
+    budget = {"max_dz": max_dz} if table is None else {"max_dz": 0, "table": table}
+    result = plans[0] | budget | {"seconds": time.perf_counter() - started}
     if len(plans) > 1:
         result["plans"] = plans
     if as_json:
-        _print_json(result)
+        show.print_json(result)
     else:
         plan_show.evaluation(result, plans)
     return 1 if any(score.false_negatives for score in scores.values()) else 0
+
+
+def _planned_on(rule: HoldBack | None, intake: Intake) -> EventBatch:
+    """A sample of the events that a plan was made from."""
+    from flowsieve.pipeline.planning.sampling import sample
+
+    if rule is None:
+        raise BadInput(
+            "--table needs events to cut the table by, and all that there are are judged; give others: --sample E2"
+        )
+    return sample(rule.planned_on(intake.events), intake.schema, intake.account.good)

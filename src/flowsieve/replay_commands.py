@@ -12,14 +12,30 @@ import typer
 from flowsieve import replay_show, show
 from flowsieve.client.publisher import SHOWN
 from flowsieve.errors import BadInput
+from flowsieve.options import (
+    FlowsFile,
+    Json,
+    Master,
+    MaxBad,
+    MaxDz,
+    MaybeEvents,
+    MaybeWanted,
+    Out,
+    Overwrite,
+    ScenarioFile,
+    SchemaOfPlans,
+    TimeColumn,
+    check_max_dz,
+)
 from flowsieve.pipeline.files import check_free
 from flowsieve.pipeline.schema_file import read_schema
-from flowsieve.pipeline_commands import Json, Master, MaxBad, Overwrite, TimeColumn, _print_json, _work
+from flowsieve.pipeline_work import Work, working
 from flowsieve.scenario.files import read_flows
 from flowsieve.scenario.play import settled
 from flowsieve.scenario.read import read_scenario
 
 if TYPE_CHECKING:
+    from flowsieve.pipeline.plan_file import Contenders
     from flowsieve.pipeline.report_page import Shown
     from flowsieve.pipeline.sweeps import Sweep
 
@@ -37,19 +53,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def replay(
-    scenario: Annotated[
-        Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: schema, index, network, steps.")
-    ],
+    scenario: ScenarioFile,
     events: Annotated[
         Path,
         typer.Option("--events", metavar="E", help="Events: id, host and the attributes; CSV, Parquet, …"),
     ],
-    flows: Annotated[
-        Path | None,
-        typer.Option(
-            "--flows", metavar="flows.json", help="Judge these tables, not those the scenario ends with."
-        ),
-    ] = None,
+    flows: FlowsFile = None,
     host: Annotated[
         str | None, typer.Option("--host", metavar="H", help="The host that publishes all the events.")
     ] = None,
@@ -71,19 +80,14 @@ def replay(
     with show.progress() as progress:
         stage = settled(setting, progress)
     show.note("refused", stage.refused[:SHOWN], len(stage.refused))
-    with _work(master) as (spark, watched):
-        from flowsieve.pipeline.ingest import read_events
+    with working(master, max_bad, time_column) as work:
         from flowsieve.pipeline.replay import at_hosts, snapshot_of
         from flowsieve.pipeline.replay import replay as send
 
         snapshot = snapshot_of(stage, dump)
-        intake = at_hosts(
-            read_events(spark, events, setting.schema, time=time_column), setting.topology, host
-        )
-        with watched("reading"):
-            good = intake.checked(max_bad)
-        with watched("events"):
-            replayed = send(good, snapshot)
+        intake = work.events(events, setting.schema, lambda read: at_hosts(read, setting.topology, host))
+        with work.watched("events"):
+            replayed = send(intake.events, snapshot)
     account = intake.account
     entries = [len(table) for table in (dump or stage.tables()).values()]
     result: dict[str, Any] = {
@@ -96,45 +100,34 @@ def replay(
         "seconds": time.perf_counter() - started,
     }
     if as_json:
-        _print_json(result)
+        show.print_json(result)
     else:
         replay_show.replay(result, scenario)
     return 1 if result["false_negatives"] or result["duplicates"] or result["expired"] else 0
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write into.")],
+    out: Out,
     plan: Annotated[
         list[Path] | None,
         typer.Option("--plan", metavar="PLAN.json", help="A plan to measure; several may be given."),
     ] = None,
-    events: Annotated[
-        Path | None, typer.Option("--events", metavar="E", help="Events: id and the attributes.")
-    ] = None,
-    subscriptions: Annotated[
-        Path | None, typer.Option("--subscriptions", metavar="F", help="Subscriptions: id, filter.")
-    ] = None,
+    events: MaybeEvents = None,
+    subscriptions: MaybeWanted = None,
     results: Annotated[
         list[Path] | None,
         typer.Option(
             "--results", metavar="R.json", help="What `evaluate --json` printed, to be drawn as well."
         ),
     ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", metavar="S.toml", help="A file with a [schema], for plans that do not say theirs."
-        ),
-    ] = None,
+    schema: SchemaOfPlans = None,
     axes: Annotated[
         str | None,
         typer.Option(
             "--axes", metavar="X,Y", help="Two attributes to draw cells along; else those cut most finely."
         ),
     ] = None,
-    max_dz: Annotated[
-        int, typer.Option("--max-dz", metavar="N", help="The most dz of a filter; 0: any number.")
-    ] = 32,
+    max_dz: MaxDz = 32,
     max_bad: MaxBad = 0.01,
     time_column: TimeColumn = None,
     overwrite: Overwrite = False,
@@ -147,25 +140,28 @@ def report(
     events are measured on those that were held back then.
     """
     started = time.perf_counter()
+    from flowsieve.pipeline.report_page import Shown
     from flowsieve.pipeline.sweeps import Sweep, read_results
 
     if not plan and not results:
         raise BadInput("nothing to draw; give --plan PLAN.json, or --results R.json")
     if plan and (events is None or subscriptions is None):
         raise BadInput("plans are measured on data; give --events E and --subscriptions F")
-    if max_dz < 0:
-        raise BadInput(f"--max-dz is {max_dz}; right is a number of dz, or 0 for any number")
+    check_max_dz(max_dz)
     across = _two(axes)
     check_free(out, ["report.html"], overwrite)
     other = tuple(found for path in results or () for found in read_results(path))
-    if plan:
-        assert events is not None and subscriptions is not None
-        files = (events, subscriptions)
-        swept, pictures, facts = _measured(
-            plan, files, schema, across, max_dz, (max_bad, time_column), master
-        )
-    else:
-        swept, pictures, facts = Sweep(()), [], ["Drawn from results that were there already."]
+    swept, pictures = Sweep(()), list[Shown]()
+    facts = ["Drawn from results that were there already."]
+    if plan and events is not None and subscriptions is not None:
+        from flowsieve.pipeline.plan_file import read_plans
+
+        contenders = read_plans(plan, None if schema is None else read_schema(schema))
+        labels = _labels(plan, contenders.methods)
+        with working(master, max_bad, time_column) as work:
+            swept, pictures, facts = _measured(
+                work, contenders, labels, (events, subscriptions), across, max_dz
+            )
     from flowsieve.pipeline.figures import of_sweep, write_report
 
     shown = Sweep((*swept.plans, *other), swept.by_bits, swept.by_dimensions, swept.by_budget, swept.events)
@@ -181,7 +177,7 @@ def report(
         "seconds": time.perf_counter() - started,
     }
     if as_json:
-        _print_json(result)
+        show.print_json(result)
     else:
         replay_show.report(result)
     return 0
@@ -197,55 +193,38 @@ def _two(axes: str | None) -> tuple[str, str] | None:
 
 
 def _measured(
-    paths: list[Path],
+    work: Work,
+    contenders: Contenders,
+    labels: list[str],
     files: tuple[Path, Path],
-    schema: Path | None,
     axes: tuple[str, str] | None,
     max_dz: int,
-    reading: tuple[float, str | None],
-    master: str | None,
 ) -> tuple[Sweep, list[Shown], list[str]]:
     """What plans are worth on events and subscriptions, the pictures of them, and what was measured on what."""
-    from flowsieve.pipeline.plan_file import read_plan
+    from flowsieve.pipeline.figures import of_plans
+    from flowsieve.pipeline.plan_file import judged_on
+    from flowsieve.pipeline.planning.sampling import sample
+    from flowsieve.pipeline.plots import MOST_DOTS
+    from flowsieve.pipeline.sweeps import covers_of, sweep, trials_of
 
-    declared = None if schema is None else read_schema(schema)
-    read = [read_plan(path, declared) for path in paths]
-    spaces = {made.schema for made, _ in read}
-    if len(spaces) > 1:
-        raise BadInput("the plans are for different schemas; right is one")
-    space = spaces.pop()
-    labels = _labels(paths, [planned.method if planned else made.kind for made, planned in read])
-    plans = {label: made for label, (made, _) in zip(labels, read, strict=True)}
-    (events, subscriptions), (max_bad, time_column) = files, reading
-    with _work(master) as (spark, watched):
-        from flowsieve.pipeline.figures import of_plans
-        from flowsieve.pipeline.ingest import read_events
-        from flowsieve.pipeline.planning.sampling import fingerprint, sample
-        from flowsieve.pipeline.plots import MOST_DOTS
-        from flowsieve.pipeline.subscriptions import read_subscriptions
-        from flowsieve.pipeline.sweeps import covers_of, sweep, trials_of
-
-        with watched("subscriptions"):
-            wanted = read_subscriptions(spark, subscriptions, space).checked(max_bad)
-        intake = read_events(spark, events, space, time=time_column)
-        with watched("reading"):
-            good = intake.checked(max_bad)
-            rules = {planned.held_back if planned else None for _, planned in read}
-            names = {planned.events if planned else None for _, planned in read}
-            rule = rules.pop() if len(rules) == 1 else None
-            held = rule is not None and rule.share > 0 and names == {fingerprint(good)}
-            judged = rule.judged_on(good) if held and rule is not None else good
-            drawn = sample(good, space, intake.account.good, MOST_DOTS)
-        pictures = list(of_plans(plans, drawn, wanted.filters, axes))
-        trials = list(trials_of(plans, max_dz))
-        with watched("covers"):
-            candidates = covers_of(spark, trials, wanted.filters)
-        with watched("events"):
-            swept = sweep(trials, candidates, wanted.boxes, judged)
-    which = f"held back from planning: {rule.text}" if held and rule is not None else "all of them"
+    events, subscriptions = files
+    plans = dict(zip(labels, contenders.plans, strict=True))
+    wanted = work.subscriptions(subscriptions, contenders.schema).subscriptions
+    intake = work.events(events, contenders.schema)
+    with work.watched("reading"):
+        rules = {*contenders.held_back(intake.events)}
+        rule = rules.pop() if len(rules) == 1 else None  # plans are compared on the same events
+        judged = intake.events if rule is None else rule.judged_on(intake.events)
+        drawn = sample(intake.events, contenders.schema, intake.account.good, MOST_DOTS)
+    pictures = list(of_plans(plans, drawn, wanted.filters, axes))
+    trials = list(trials_of(plans, max_dz))
+    with work.watched("covers"):
+        candidates = covers_of(work.spark, trials, wanted.filters)
+    with work.watched("events"):
+        swept = sweep(trials, candidates, wanted.boxes, judged)
     budget = f"at most {max_dz} dz each" if max_dz else "exact covers"
     facts = [
-        f"Measured on {swept.events:,} events of {events} ({which}) and {len(wanted):,} subscriptions of "
+        f"Measured on {swept.events:,} events of {events} ({judged_on(rule)}) and {len(wanted):,} subscriptions of "
         f"{subscriptions}, {budget}. A false positive is an event that a subscription's dz cover and that it does not "
         "match; the rate is its share of all that is covered.",
     ]

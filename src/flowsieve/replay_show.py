@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from flowsieve import show
 
-MOST = 8  # rows of a table
 WRONG = {
     "false_negatives": "wanted and not arrived",
     "duplicates": "arrived twice",
@@ -39,19 +37,19 @@ def replay(result: Mapping[str, Any], scenario: Path) -> None:
     )
     links = [(f"{link['from']} → {link['to']}", link["packets"]) for link in result["links"]]
     links.sort(key=lambda link: -link[1])
-    _table(("busiest links", "packets", "share"), [
+    show.table(("busiest links", "packets", "share"), [
         (name, f"{packets:,}", f"{packets / max(1, result['link_packets']):.1%}")
         for name, packets in links if packets
     ])  # fmt: skip
     switches = sorted(result["switches"].items(), key=lambda row: -row[1]["received"])
     names = ("received", "unmatched", "link_packets", "deliveries", "false_positives")
-    _table(("busiest switches", "received", "no entry", "sent on", "to hosts", "false positives"), [
+    show.table(("busiest switches", "received", "no entry", "sent on", "to hosts", "false positives"), [
         (switch, *(f"{row[name]:,}" for name in names)) for switch, row in switches if row["received"]
     ])  # fmt: skip
     hosts = sorted(
         result["hosts"].items(), key=lambda row: (-row[1]["false_positives"], -row[1]["deliveries"])
     )
-    _table(("hosts", "published", "received", "wanted", "false positives", "of received"), [
+    show.table(("hosts", "published", "received", "wanted", "false positives", "of received"), [
         (
             host, f"{row['published']:,}", f"{row['deliveries']:,}", f"{row['wanted']:,}",
             f"{row['false_positives']:,}", f"{row['false_positives'] / max(1, row['deliveries']):.1%}",
@@ -71,29 +69,18 @@ def report(result: Mapping[str, Any]) -> None:
         )
         for found in ranked
     ]  # fmt: skip
-    _table(("plan", "kind", "bits", "dimensions", "rate", "false positives", "deliveries", "entries"), rows)
+    show.table(
+        ("plan", "kind", "bits", "dimensions", "rate", "false positives", "deliveries", "entries"),
+        rows,
+        words=2,
+    )
     show.out.print()
     show.out.print(
         show.facts(
             {
-                "measured": " ".join(result["measured_on"]),
+                "measured": " ".join(result["measured_on"]).removeprefix("Measured "),
                 "written": ", ".join(result["files"]),
                 "seconds": f"{result['seconds']:.1f}",
             }
         )
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The first few rows, and how many there are beyond them."""
-    if not rows:
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in head:
-        table.add_column(name, justify="left" if name == head[0] else "right")
-    for row in rows[:MOST]:
-        table.add_row(*row)
-    show.out.print()
-    show.out.print(table)
-    if len(rows) > MOST:
-        show.out.print(Text(f"… and {len(rows) - MOST:,} more (--json lists all)", "dim"))

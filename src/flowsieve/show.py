@@ -1,7 +1,8 @@
-"""What the commands show to people; what comes from them is printed as it is, nothing in it is markup."""
+"""What the commands show to people and print for machines; it is printed as it is, nothing in it is markup."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,11 @@ out = Console(highlight=False, markup=False, emoji=False)
 err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 
 
+def print_json(result: object) -> None:
+    """The one object on standard output that machines read."""
+    print(json.dumps(result), flush=True)
+
+
 def error(problem: Exception) -> None:
     err.print(Text.assemble(("error: ", "bold red"), str(problem)), soft_wrap=True)
 
@@ -34,7 +40,7 @@ def error(problem: Exception) -> None:
 @contextmanager
 def progress() -> Iterator[Watcher]:
     """A bar per kind of work, on standard error, where somebody is watching."""
-    columns = (TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:13}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.file.isatty()) as bars:
         tasks: dict[str, TaskID] = {}
 
@@ -157,6 +163,27 @@ def facts(rows: Mapping[str, str | Text]) -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, most: int = MOST) -> None:
+    """Print the first rows, and how many there are beyond them; the first columns are words, the others numbers.
+
+    Where there is not room for all, the first column gives way: a number that is broken is hard to read.
+    """
+    if not rows:
+        return
+    shown = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for i, name in enumerate(head):
+        if i < words:
+            shown.add_column(name, overflow="fold", no_wrap=i > 0)
+        else:
+            shown.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True)
+    for row in rows[:most]:
+        shown.add_row(*row)
+    out.print()
+    out.print(shown)
+    if len(rows) > most:
+        out.print(Text(f"… and {len(rows) - most:,} more (--json lists all)", "dim"))
 
 
 def good(holds: bool, yes: str, no: str) -> Text:

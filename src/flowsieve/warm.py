@@ -24,6 +24,10 @@ from flowsieve.index.selective import SelectivePlan
 from flowsieve.network.generators import line
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.planning.methods import Method, make, on_sample
+from flowsieve.pipeline.planning.portfolio import auto
+from flowsieve.pipeline.planning.selection import matches_along
+from flowsieve.pipeline.snapshot import Snapshot, Traffic
 from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
 
 SCHEMA = Schema.parse(
@@ -67,10 +71,44 @@ def warm() -> None:
         for cover in (other.cover(wanted, 8), other.cover(wanted, 8, sample), other.cover(wanted, 0)):
             assert other.touches(wanted, cover).all()
         assert other.count_cover(wanted) and len(other.encode_batch(events).hi)
+    _warm_planning(events)
+    _warm_replay(events)
     boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
     assert of_sums(boxes, sums).events == len(events)
+
+
+def _warm_planning(events: EventBatch) -> None:
+    """All planners, with a budget and without; filters of one box and of several are counted in different ways."""
+    single = tuple(Filter.parse(f"{n} <= level < {n + 30} and ratio < 0.{n}5", SCHEMA) for n in range(9))
+    several = (*single, Filter.parse("level < 20 or kind == 'a'", SCHEMA))
+    for filters, max_dz in ((single, 0), (several, 0), (several, 8)):
+        shop = on_sample(SCHEMA, filters, 8, max_dz, events)
+        assert not auto(shop, 600).passed_over
+        for method in ("si", "cs+ri", "emcs+asi"):
+            assert make(Method.parse(method), shop).bits <= 8
+    boxes = BoxTable.of(SCHEMA, single)
+    assert len(matches_along(boxes, boxes.points(events))) == len(SCHEMA)
+
+
+def _warm_replay(events: EventBatch) -> None:
+    """A network's tables, and events sent through them."""
+    pubsub = PubSub(SCHEMA, line(3), plan=RegularPlan.make(SCHEMA, bits=6))
+    pubsub.advertise("h0", "True")
+    pubsub.subscribe("h2", "level < 50 or kind == 'a'")
+    state = pubsub.state
+    snapshot = Snapshot.of(
+        state.topology,
+        state.plan,
+        pubsub.tag,
+        pubsub.tables(),
+        state.advertisements.values(),
+        state.subscriptions.values(),
+    )
+    traffic = Traffic.none(snapshot.wiring)
+    snapshot.send(events, np.zeros(len(events), np.int64), traffic)
+    assert traffic.sent[0, 0] == len(events)
 
 
 def _learned() -> tuple[IndexPlan, ...]:

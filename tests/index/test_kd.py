@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadFilter, BadPlan
+from flowsieve.index import cover
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.kd import KdPlan
 from flowsieve.index.plan import plan_from_json
+from flowsieve.index.walk import cell_of, root
 from flowsieve.index.witness import meet
 
 SCHEMA = Schema.parse(
@@ -44,13 +47,13 @@ def test_an_event_goes_down_the_tree_and_on_where_most_cuts_are() -> None:
 
 
 def test_covers_follow_the_tree() -> None:
-    def cover(text: str) -> list[str]:
+    def exact(text: str) -> list[str]:
         return PLAN.cover(Filter.parse(text, SCHEMA), 0).texts()
 
-    assert cover("A < 10") == ["0"]
-    assert cover("A >= 10 and B < 50") == ["10"]
-    assert cover("B >= 60") == ["01", "1101", "1111"]
-    assert cover("True") == [""]
+    assert exact("A < 10") == ["0"]
+    assert exact("A >= 10 and B < 50") == ["10"]
+    assert exact("B >= 60") == ["01", "1101", "1111"]
+    assert exact("True") == [""]
 
 
 def test_a_half_without_events_is_touched_by_nothing() -> None:
@@ -117,6 +120,52 @@ def test_a_tree_of_sixteen_thousand_nodes_encodes_many_events_as_one() -> None:
         event = {f"a{i}": int(points[row, i]) for i in range(8)}
         assert plan.encode(event) == (column.dz(row),)
     assert plan_from_json(json.loads(json.dumps(plan.to_json())), plan.schema) == plan
+
+
+def random_filter(plan: KdPlan, seed: int, sides: int) -> Filter:
+    rng = np.random.default_rng(seed)
+    said = []
+    for i in rng.choice(8, sides, replace=False):
+        low = int(rng.integers(0, 3000))
+        said.append(f"{low} <= a{i} <= {low + int(rng.integers(100, 1000))}")
+    return Filter.parse(" and ".join(said), plan.schema)
+
+
+@pytest.mark.parametrize("sides", [1, 2, 4])
+def test_exact_covers_of_single_boxes_and_of_unions_are_the_walk_down_the_tree(sides: int) -> None:
+    plan = large(1 << 8).shortened(13)
+    one, other = (random_filter(plan, seed, sides) for seed in (sides, sides + 10))
+    both = Filter.parse(f"({one.text}) or ({other.text})", plan.schema)
+    for wanted in (one, other, both):
+        found = plan.cover(wanted, 0)
+        assert found == cover.exact(plan, plan.boxes(wanted))
+        assert plan.count_cover(wanted) == len(found)
+
+
+def test_what_a_cell_may_be_cut_on_follows_from_its_shape_and_the_bits_left() -> None:
+    # Below A >= 10 and B < 50 there is one cut of A (70); B has none, and then all cuts are spare.
+    assert PLAN.may_cut(cell_of(PLAN, Dz.parse("10"))) == [True, False, True]
+    assert PLAN.shortened(3).may_cut(cell_of(PLAN, Dz.parse("10"))) == [True, False, False]
+    assert PLAN.may_cut(root(PLAN)) == [True, True, True]
+    assert PLAN.shortened(1).may_cut(root(PLAN)) == [True, False, False]
+
+
+def test_a_box_fills_a_cell_that_is_not_cut_where_the_box_ends() -> None:
+    (box,) = PLAN.boxes(Filter.parse("A >= 10 and B < 30", SCHEMA))
+    assert cover.fills(PLAN, box, cell_of(PLAN, Dz.parse("10")))  # B is not cut below 50
+    assert not cover.fills(PLAN, box, root(PLAN))
+
+
+def test_covers_do_not_search_where_nothing_can_be_dropped() -> None:
+    # All 18 bits go to the word, which has most places; none is left to tell A < 50 from the rest.
+    plan = KdPlan.make(SCHEMA, [None], 18, {"word": 20, "A": [50]})
+    wanted = Filter.parse("A < 50", SCHEMA)
+    assert plan.cover(wanted, 32) == plan.cover(wanted, 0) == WHOLE
+    start = time.process_time()
+    for _ in range(20):
+        assert plan.cover(wanted, 32) == WHOLE
+        assert plan.count_cover(wanted) == 1
+    assert time.process_time() - start < 0.5
 
 
 def test_a_cover_too_long_to_list_is_refused_with_what_would_fit() -> None:

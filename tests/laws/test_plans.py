@@ -399,6 +399,9 @@ class Skewed:
             return None
         return cell.halves(axis, cell.first[axis] + max(1, sizes[axis] // 3))
 
+    def may_cut(self, cell: Cell) -> tuple[bool, ...]:
+        return (True,) * len(self.axes)
+
     def locate(self, event: dict[str, object]) -> Dz:
         cell = root(self)
         places = [axis.place(axis.attribute.point(event[axis.attribute.name])) for axis in self.axes]

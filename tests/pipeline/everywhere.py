@@ -1,6 +1,6 @@
 """What is compared between places where Spark can run; as a script, it prints that as one JSON object.
 
-python everywhere.py EVENTS.csv
+python everywhere.py EVENTS.csv SCENARIO.toml
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,52 +17,91 @@ from pyspark.sql import functions as F
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.covers import candidates_on
 from flowsieve.pipeline.evaluation import evaluate
 from flowsieve.pipeline.infer import infer_schema
 from flowsieve.pipeline.ingest import read_events
 from flowsieve.pipeline.planning.making import make_plan, workshop_on
+from flowsieve.pipeline.replay import at_hosts, replay, snapshot_of
 from flowsieve.pipeline.session import session
 from flowsieve.pipeline.statistics import statistics
 from flowsieve.pipeline.subscriptions import Subscriptions
 from flowsieve.pipeline.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.workload import Workload
+from flowsieve.scenario.play import settled
+from flowsieve.scenario.read import read_scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WORKLOAD = Workload("zipfsel", attributes=4, drift=0.2, correlation="low", seed=7)
+WORKLOAD = Workload("zipfsel", attributes=4, bits=8, drift=0.2, correlation="low", seed=7)
+EVENTS, SUBSCRIPTIONS, PARTS = 4_000, 90, 4
+METHODS = (
+    "ri", "si", "asi", "lw", "kd", "evs+si", "emcs+asi", "cs+ri", "gs+lw", "brs+kd", "random+asi", "auto",
+)  # fmt: skip
+PHASES = (
+    "statistics",
+    "planning",
+    "covers",
+    "evaluation",
+    "replay",
+)  # in which every executor has work to do
 SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+UNHURRIED = 1e6  # seconds: a deadline that is kept by passing over something would differ from place to place
 
 
-def figures(spark: SparkSession, path: str) -> dict[str, Any]:
-    """The results, which are to be the same everywhere; but for `workers`, the executors that matched events."""
-    events = synth_events(spark, WORKLOAD, 20_000, parts=8)
-    subscriptions = synth_subscriptions(spark, WORKLOAD, 200)
+def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[str, Any]:
+    """The results, which are to be the same everywhere; but for `workers`, the executors that say they took part."""
+    events = synth_events(spark, WORKLOAD, EVENTS, parts=PARTS)
+    subscriptions = synth_subscriptions(spark, WORKLOAD, SUBSCRIPTIONS)
     rows = subscriptions.orderBy("id").collect()
-    boxes = BoxTable.of(WORKLOAD.schema, [Filter.parse(row["filter"], WORKLOAD.schema) for row in rows])
-    found = statistics(events, boxes)
     filters = tuple(Filter.parse(row["filter"], WORKLOAD.schema) for row in rows)
     wanted = Subscriptions(WORKLOAD.schema, tuple(row["id"] for row in rows), filters)
-    shop = workshop_on(events, wanted, 16, 0, 20_000, most=4_000)
-    plans = [make_plan(method, shop).plan for method in ("gs+asi", "lw", "kd")]
-    scores = evaluate(candidates_on(spark, plans, filters, 4), boxes, events)
-    schema: Schema = infer_schema(spark, path).schema
-    intake = read_events(spark, path, schema)
+    with phase(spark, "statistics"):
+        found = statistics(events, wanted.boxes)
+    with phase(spark, "planning"):
+        shop = workshop_on(events, wanted, 12, 4, EVENTS, most=1_500)
+        made = [make_plan(method, shop, UNHURRIED) for method in METHODS]
+    with phase(spark, "covers"):
+        candidates = candidates_on(spark, [one.plan for one in made], filters, 4)
+    with phase(spark, "evaluation"):
+        scores = evaluate(candidates, wanted.boxes, events)
+    setting = read_scenario(Path(scenario_file))
+    sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
+    with phase(spark, "replay"):
+        source = at_hosts(sent, setting.topology).events.repartition(PARTS)
+        replayed = replay(source, snapshot_of(settled(setting)))
+    schema: Schema = infer_schema(spark, events_file).schema
+    intake = read_events(spark, events_file, schema)
     return {
-        "workers": found.workers,
+        "workers": sorted(set(found.workers) | set(replayed.workers)),
         "events": content(events),
         "subscriptions": content(subscriptions),
         "statistics": {key: value for key, value in found.to_json().items() if key != "executors"},
         "variance": found.variance.tolist(),
         "traffic": found.traffic.tolist(),
-        "plans": [plan.to_json() for plan in plans],
-        "scores": [[score.to_json(), score.covered.tolist()] for score in scores],
+        "plans": {method: one.plan.to_json() for method, one in zip(METHODS, made, strict=True)},
+        "chosen": made[-1].method,
+        "passed_over": (made[-1].portfolio or {})["passed_over"],
+        "scores": {
+            method: [score.to_json(), score.covered.tolist()]
+            for method, score in zip(METHODS, scores, strict=True)
+        },
+        "replayed": {key: value for key, value in replayed.to_json().items() if key != "executors"},
         "schema": schema.to_json(),
         "read": content(intake.events),
         "account": intake.account.to_json(),
     }
+
+
+@contextmanager
+def phase(spark: SparkSession, name: str) -> Iterator[None]:
+    """Mark the jobs of the block, so that the cluster's own log says which executors worked on them."""
+    spark.addTag(name)
+    try:
+        yield
+    finally:
+        spark.removeTag(name)
 
 
 def content(frame: DataFrame) -> str:
@@ -89,5 +130,5 @@ def places(spark: SparkSession) -> list[tuple[str, str]]:
 
 if __name__ == "__main__":
     spark = session(settings=SETTINGS)
-    print(json.dumps({"figures": figures(spark, sys.argv[1]), "places": places(spark)}))
+    print(json.dumps({"figures": figures(spark, *sys.argv[1:]), "places": places(spark)}))
     spark.stop()

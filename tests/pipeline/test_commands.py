@@ -9,33 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
+from flowsieve import pipeline_show
 from flowsieve.pipeline.schema_file import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Flowsieve = Callable[..., Any]
-
-
-@pytest.fixture
-def workload(spark: SparkSession, flowsieve: Flowsieve, tmp_path: Path) -> Path:
-    answer = flowsieve(
-        "synth",
-        "--kind",
-        "zipf",
-        "--attributes",
-        3,
-        "--events",
-        500,
-        "--subscriptions",
-        40,
-        "--out",
-        tmp_path / "w",
-        "--json",
-    )
-    assert answer.status == 0, answer.err
-    assert answer.json["events"] == 500
-    return tmp_path / "w"
 
 
 def files(folder: Path, ending: str = "parquet") -> list[Any]:
@@ -46,39 +26,64 @@ def files(folder: Path, ending: str = "parquet") -> list[Any]:
     ]  # fmt: skip
 
 
-def test_what_synth_writes_stats_reads(workload: Path, flowsieve: Flowsieve) -> None:
-    answer = flowsieve("stats", *files(workload), "--json")
+def test_what_synth_writes_stats_reads_and_the_format_changes_nothing(
+    spark: SparkSession, flowsieve: Flowsieve, tmp_path: Path
+) -> None:
+    given = ["synth", "--kind", "zipf", "--attributes", 3, "--events", 500, "--subscriptions", 40]
+    drawn = flowsieve(*given, "--out", tmp_path / "p", "--json")
+    assert drawn.status == 0, drawn.err
+    assert drawn.json["events"] == 500
+    assert flowsieve(*given, "--parts", 3, "--format", "csv", "--out", tmp_path / "c").status == 0
+    answer = flowsieve("stats", *files(tmp_path / "p"), "--json")
     assert answer.status == 0, answer.err
     result = answer.json
     assert (result["events"], result["subscriptions"]) == (500, 40)
     assert list(result["dimensions"]) == ["a0", "a1", "a2"]
     assert result["matches"] > 0
     assert len(result["covariance"]) == 3
-    shown = flowsieve("stats", *files(workload))
-    assert "wanted by nobody" in shown.out
-    assert "a2" in shown.out
-
-
-def test_csv_and_parquet_of_one_seed_are_the_same_workload(
-    workload: Path, flowsieve: Flowsieve, tmp_path: Path
-) -> None:
-    given = ["--kind", "zipf", "--attributes", 3, "--events", 500, "--subscriptions", 40, "--parts", 3]
-    assert flowsieve("synth", *given, "--format", "csv", "--out", tmp_path / "c").status == 0
-    one = flowsieve("stats", *files(workload), "--json").json
-    two = flowsieve("stats", *files(tmp_path / "c", "csv"), "--json").json
+    other = flowsieve("stats", *files(tmp_path / "c", "csv"), "--json").json
     for key in ("events", "dimensions", "covariance", "traffic", "matches"):
-        assert one[key] == two[key]
+        assert result[key] == other[key]
 
 
-def test_what_is_there_is_not_overwritten_unasked(workload: Path, flowsieve: Flowsieve) -> None:
-    given = ["synth", "--events", 5, "--subscriptions", 5, "--out", workload]
+def test_statistics_are_shown_to_people(capsys: pytest.CaptureFixture[str]) -> None:
+    read = {
+        "rows": 9,
+        "good": 8,
+        "broken": 1,
+        "missing": 0,
+        "outside": 0,
+        "first_reasons": ["e.csv row 3: x"],
+    }
+    row = {"variance": 0.25, "matched_per_event": 1.5, "selectivity": 0.1, "overlap": 0.2, "principal": 0.3}
+    pipeline_show.statistics(
+        {
+            "events": 8, "unwanted": 2, "boxes": 3, "matches": 12, "overlap": 0.5, "seconds": 1.0, "executors": 1,
+            "traffic": {"mean": 1.0, "median": 1.0, "most": 4, "none": 0}, "dimensions": {"a0": row, "a1": row},
+            "read": {"events": read, "subscriptions": read},
+        }
+    )  # fmt: skip
+    shown = capsys.readouterr()
+    assert "8 of 9; set aside: 1 broken; 2 wanted by nobody (25.0%)" in " ".join(shown.out.split())
+    assert [line.split()[0] for line in shown.out.splitlines() if line.startswith("a")] == ["a0", "a1"]
+    assert "e.csv row 3: x" in shown.err
+
+
+def test_what_is_there_is_not_overwritten_unasked(
+    spark: SparkSession, flowsieve: Flowsieve, tmp_path: Path
+) -> None:
+    for name in ("events.parquet", "subscriptions.parquet", "schema.toml"):
+        (tmp_path / name).touch()
+    given = ["synth", "--attributes", 2, "--events", 5, "--subscriptions", 5, "--out", tmp_path]
     answer = flowsieve(*given)
     assert answer.status == 2
     assert (
         "has events.parquet, subscriptions.parquet, schema.toml already; --overwrite replaces them"
         in answer.err
     )
+    assert not (tmp_path / "schema.toml").read_text()
     assert flowsieve(*given, "--overwrite").status == 0
+    assert (tmp_path / "schema.toml").read_text()
 
 
 def test_ingest_finds_a_schema_and_writes_what_is_good_and_what_is_not(

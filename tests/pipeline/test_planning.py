@@ -15,6 +15,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadInput
+from flowsieve.index.learned import LevelwisePlan
 from flowsieve.index.plan import plan_from_json, plan_to_json
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
@@ -22,6 +23,7 @@ from flowsieve.pipeline.planning import cut_kernel, stab_kernel
 from flowsieve.pipeline.planning.cutting import Profile, avoiding, balancing, best_cut
 from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, make, on_sample
+from flowsieve.pipeline.planning.ordering import best_order
 from flowsieve.pipeline.planning.portfolio import auto
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 from flowsieve.pipeline.planning.stabbing import fewest_unstabbed
@@ -101,6 +103,36 @@ def test_auto_keeps_its_deadline_and_says_what_it_passed_over() -> None:
     assert time.monotonic() - start < 10
     assert [trial.name for trial in outcome.trials] == ["lw"]
     assert "kd" in outcome.passed_over
+
+
+def test_a_search_for_an_order_ends_when_its_time_is_over() -> None:
+    schema, filters, events, _ = workload(4)
+    material = on_sample(schema, filters, 9, 8, events).material
+    rated = []
+
+    def rate(plan: LevelwisePlan) -> float:
+        rated.append(plan)
+        return float(len(rated) % 5)
+
+    order = best_order(material, 9, tuple(range(6)), rate, in_time=lambda: len(rated) < 10)
+    assert len(rated) == 10
+    assert len(order) == 9
+
+
+def test_auto_keeps_its_deadline_when_everything_takes_long() -> None:
+    schema, filters, events, _ = workload(5)
+    shop = on_sample(schema, filters, 9, 8, events)
+    now = 0.0
+
+    def clock() -> float:  # every look at it costs a second: a busy machine
+        nonlocal now
+        now += 1.0
+        return now
+
+    outcome = auto(shop, 120.0, clock=clock)
+    assert now <= 120.0
+    assert "lw, for the budget" in {trial.name for trial in outcome.trials}
+    assert {trial.name for trial in outcome.trials} >= {"lw", "gs+asi", "kd, small"}
 
 
 def test_the_same_material_gives_the_same_plan() -> None:

@@ -24,30 +24,33 @@ def drawn(spark: SparkSession, count: int, parts: int = 2, **given: Any) -> pd.D
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_gives_the_same_data_whatever_the_partitioning(spark: SparkSession, kind: str) -> None:
-    workload = Workload(kind, attributes=3, drift=0.3, correlation="high", hosts=4, seed=5)
-    for draw in (synth_events, synth_subscriptions):
+    workload, other = (
+        Workload(kind, attributes=3, drift=0.3, correlation="high", hosts=4, seed=seed) for seed in (5, 6)
+    )
+    for draw in (synth_subscriptions, synth_events):
         one, seven = (draw(spark, workload, 500, parts) for parts in (1, 7))
         assert seven.rdd.getNumPartitions() == 7
         first, second = (frame.toPandas().sort_values("id", ignore_index=True) for frame in (one, seven))
         assert len(first) == 500
         pd.testing.assert_frame_equal(first, second)
-    other = Workload(kind, attributes=3, drift=0.3, correlation="high", hosts=4, seed=6)
-    assert not drawn(spark, 500, kind=kind, attributes=3, seed=6).equals(first)
-    assert synth_events(spark, other, 500).exceptAll(synth_events(spark, workload, 500)).count() > 400
+    strange = synth_events(spark, other, 500, 1).toPandas().sort_values("id", ignore_index=True)
+    names = list(workload.schema.names)
+    assert (strange[names] != first[names]).any(axis=1).sum() > 400
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_events_lie_in_the_schema_and_every_filter_can_be_read(spark: SparkSession, kind: str) -> None:
-    workload = Workload(kind, attributes=12, seed=1)
+@pytest.mark.parametrize(("kind", "attributes"), [(kind, 12 if kind == "zipf" else 5) for kind in KINDS])
+def test_events_lie_in_the_schema_and_every_filter_can_be_read(
+    spark: SparkSession, kind: str, attributes: int
+) -> None:
+    workload = Workload(kind, attributes=attributes, seed=1)
     batch = EventBatch.from_frame(
-        workload.schema, drawn(spark, 2_000, kind=kind, attributes=12, seed=1), needs_host=False
+        workload.schema, drawn(spark, 2_000, kind=kind, attributes=attributes, seed=1), needs_host=False
     )
     assert not batch.faults()[0].any()
     texts = [row["filter"] for row in synth_subscriptions(spark, workload, 300).collect()]
     filters = [Filter.parse(text, workload.schema) for text in texts]
     assert len({filter.text for filter in filters}) > 50
-    wanted = sum(int(filter.matches_batch(batch).sum()) for filter in filters)
-    assert wanted > 0 or kind == "uniform"  # twelve dimensions of a quarter each leave nothing there
+    assert sum(int(filter.matches_batch(batch).sum()) for filter in filters) > 0
 
 
 def test_zipfsel_is_what_the_figures_are_about(spark: SparkSession) -> None:

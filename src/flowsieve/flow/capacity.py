@@ -18,6 +18,7 @@ from flowsieve.index.dz import Dz
 
 SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request fits
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
+CLOSE, LARGE = 0.995, 200  # a table of so many entries is full if it fills this share of its goal
 ROUNDS = 18
 
 
@@ -167,16 +168,19 @@ def coarsened(
 
 
 def _cheapest(size: Callable[[float], int], goal: int) -> float:
-    """The lowest price per entry at which the table is no larger than the goal."""
+    """The lowest price per entry at which the table is no larger than the goal, or one where it is hardly smaller."""
     low, high = -60.0, 8.0
     if size(2.0**high) > goal:
         return math.inf
     for _ in range(ROUNDS):
         middle = (low + high) / 2
-        if size(2.0**middle) <= goal:
-            high = middle
-        else:
+        found = size(2.0**middle)
+        if found > goal:
             low = middle
+            continue
+        high = middle
+        if goal >= LARGE and found >= goal * CLOSE:
+            break
     return float(2.0**high)
 
 

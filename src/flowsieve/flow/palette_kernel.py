@@ -139,22 +139,18 @@ def intern_two(parts, row, other):
 
 
 @njit(cache=True)
-def combined_set(parts, a, b):
-    """What the parent of a and b can have, and whether one of the two then needs an entry of its own.
-
-    That is what both can, or else what either can.
-    """
+def combine(parts, a, b):
+    """What the parent of a and b can have: what both can, or else what either can."""
     if a == ANY or a == b:
-        return b, False
+        return b
     if b == ANY:
-        return a, False
+        return a
     _, vectors, _, _, combined, _ = parts
-    if a > b:
+    if a < b:
         a, b = b, a
     key = a << 32 | b
     if key in combined:
-        found = combined[key]
-        return found >> 1, found & 1 == 1
+        return combined[key]
     starts, items = vectors[STARTS], vectors[ITEMS]
     i, i_end, j, j_end = starts[a], starts[a + 1], starts[b], starts[b + 1]
     both = np.empty(min(i_end - i, j_end - j), np.int64)
@@ -173,15 +169,9 @@ def combined_set(parts, a, b):
             i += 1
             j += 1
         n_either += 1
-    apart = n_both == 0
-    result = intern_set(parts, either, n_either) if apart else intern_set(parts, both, n_both)
-    combined[key] = result << 1 | apart
-    return result, apart
-
-
-@njit(cache=True)
-def combine(parts, a, b):
-    return combined_set(parts, a, b)[0]
+    result = intern_set(parts, both, n_both) if n_both else intern_set(parts, either, n_either)
+    combined[key] = result
+    return result
 
 
 @njit(cache=True)

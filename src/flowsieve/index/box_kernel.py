@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from flowsieve.index.refine import FEW_BOXES, LEAST_SHARE
+from flowsieve.index.split_kernel import axes_of, reach_of
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -22,12 +23,13 @@ ONE = np.uint64(1)
 class Task(NamedTuple):
     """A plan, the boxes to cover, and a sample that says where events fall; empty if there is none."""
 
-    start: int  # these six as in `Splitter`
+    start: int  # these seven as in `Splitter`
     axis: NDArray[np.int64]
     fixed: NDArray[np.bool_]
     cut: NDArray[np.uint64]
     next: NDArray[np.int64]
     chained: NDArray[np.bool_]
+    reach: NDArray[np.uint8]
     bits: int
     axis_last: NDArray[np.uint64]  # the last place on each axis
     first: NDArray[np.uint64]  # these four as in `Span`: a row per box, a column per axis
@@ -44,7 +46,7 @@ class Task(NamedTuple):
 class GridTask(NamedTuple):
     """A `Task` of a grid."""
 
-    levels: NDArray[np.int64]  # the axis that each level halves
+    levels: NDArray[np.int64]  # a row per level: the axis that it halves, then `reach` as in `Splitter`
     bits: int
     axis_last: NDArray[np.uint64]  # the last place on each axis
     first: NDArray[np.uint64]  # these four as in `Span`: a row per box, a column per axis
@@ -124,6 +126,24 @@ def any_encloses(task, near, corner):
                 inside = False
                 break
         if inside:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def any_fills(task, near, state, corner, length):
+    """Whether some box of a list fills the cell; twin: `fills` in `cover`."""
+    left = task.bits - length
+    if left == 0:
+        return True
+    for box in near:
+        filled = True
+        for axis in range(axes_of(task)):
+            reaches = task.first[box, axis] <= corner[0, axis] and task.last[box, axis] >= corner[1, axis]
+            if not reaches and reach_of(task, state, corner, axis) < left:
+                filled = False
+                break
+        if filled:
             return True
     return False
 

@@ -71,6 +71,13 @@ class CellPlan(ABC):
         axis, last = self.splitter.cut_of(cell)
         return cell.halves(axis, last + 1)
 
+    def may_cut(self, cell: Cell) -> list[bool]:
+        """On which axes the cell, or one inside it, is cut, as far as that can be told from its shape."""
+        left = self.bits - cell.dz.length
+        return (
+            [levels < left for levels in self.splitter.reach_of(cell)] if left else [False] * len(self.shape)
+        )
+
     def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
         """The filter's DZ: exact with budget 0, else at most so many dz, spent where they save most traffic.
 
@@ -120,7 +127,9 @@ class CellPlan(ABC):
             np.empty(1 if sample is None else len(sample) + 1, np.int64),
             PRIOR if sample is None else sample.prior,
         )
-        return Task(*self.splitter, *rest) if self._levels is None else GridTask(self._levels, *rest)
+        if self._levels is None:
+            return Task(*self.splitter, *rest)
+        return GridTask(self._level_rows, *rest)
 
     def _count(self, wanted: Filter, effort: int) -> int:
         return int(cover_kernel.count(self._task(wanted, None), effort))
@@ -151,6 +160,11 @@ class CellPlan(ABC):
     def _levels(self) -> NDArray[np.int64] | None:
         """The axis that each level halves, if the plan is a grid."""
         return None
+
+    @cached_property
+    def _level_rows(self) -> NDArray[np.int64]:
+        """The levels of a grid as `GridTask` has them: every array more in it costs covers time."""
+        return np.column_stack((self.splitter.axis, self.splitter.reach)).astype(np.int64)
 
     @cached_property
     def _axis_last(self) -> NDArray[np.uint64]:

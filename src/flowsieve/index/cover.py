@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
+from flowsieve.index.splitter import SPARE
 from flowsieve.index.walk import Cell, Spans, Walk, cell_of, root
 
 MOST_LISTED = 100_000  # dz that an exact cover may have
@@ -36,6 +37,18 @@ def encloses(box: Spans, cell: Cell) -> bool:
     return all(
         span.below <= first and last <= span.above
         for span, first, last in zip(box, cell.first, cell.last, strict=True)
+    )
+
+
+def fills(walk: Walk, box: Spans, cell: Cell) -> bool:
+    """Whether a box surely touches all cells inside a cell, though it may enclose none.
+
+    It does if it touches every place on the axes that cells in here may be cut on. The spare axis has no say:
+    nothing lies beyond its first place.
+    """
+    return all(
+        not cut or span is SPARE or (span.first <= first and last <= span.last)
+        for cut, span, first, last in zip(walk.may_cut(cell), box, cell.first, cell.last, strict=True)
     )
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from math import ldexp
-
 import numpy as np
 from numba import njit
 
@@ -20,6 +18,7 @@ from flowsieve.index.box_kernel import (
     whole_corner,
 )
 from flowsieve.index.dzset_kernel import grown, push
+from flowsieve.index.lone_kernel import bound, count_lone, list_lone
 from flowsieve.index.split_kernel import chain_of, cut_of, next_of, start_of
 
 
@@ -74,7 +73,17 @@ def exact(task, most, most_effort):
             if n > most + bits or effort > most_effort:
                 return hi[:n], lo[:n], length[:n], False
             some = near[level * boxes : level * boxes + count[level]]
-            if level == bits or any_encloses(task, some, corners[level]):
+            alone = False
+            if len(some) == 1:
+                at, listed = (path_hi[level], path_lo[level], level), (hi, lo, length)
+                hi, lo, length, n, effort, alone = list_lone(
+                    task, some[0], corners[level], state[level], at, listed, n, most, effort, most_effort
+                )
+                if n > most + bits or effort > most_effort:
+                    return hi[:n], lo[:n], length[:n], False
+            if alone:
+                room, turn[level] = len(hi), 2
+            elif level == bits or any_encloses(task, some, corners[level]):
                 if n == room:
                     room *= 2
                     hi, lo, length = grown(hi, room), grown(lo, room), grown(length, room)
@@ -141,15 +150,19 @@ def count(task, most_effort):
             some = near[level * boxes : level * boxes + near_count[level]]
             whole = level == bits or any_encloses(task, some, corners[level])
             chained = not whole and chain_of(task, state[level]) >= 0
-            known = whole or (chained and len(some) == 1) or effort > most_effort
+            known = whole or len(some) == 1 or effort > most_effort
             if whole:
                 here = 1.0
+            elif len(some) == 1 and not chained:
+                here, whole, effort = count_lone(
+                    task, some[0], corners[level], state[level], level, effort, most_effort
+                )
             elif known:
                 for box in some:
                     if chained:
                         here += count_one(task, box, corners[level], state[level], level)
                     else:
-                        here += bound_one(task, box, corners[level], level)
+                        here += bound(task.first[box], task.last[box], corners[level], bits - level)
         elif turn[level] == 2:
             known, whole = True, wholes[level] == 2
             here = 1.0 if whole else total[level]
@@ -165,16 +178,6 @@ def count(task, most_effort):
         turn[level] += 1
         if enter(task, near, near_count, corners, state, level, half):
             level += 1
-
-
-@njit(cache=True, nogil=True)
-def bound_one(task, box, corner, level):
-    """No less than the dz that the exact cover of one box has in a cell: the places that it touches."""
-    places = 1.0
-    for axis in range(corner.shape[1]):
-        low, high = max(task.first[box, axis], corner[0, axis]), min(task.last[box, axis], corner[1, axis])
-        places *= np.float64(high - low) + 1.0
-    return min(places, ldexp(1.0, task.bits - level))
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,7 @@ from flowsieve.index.extent import Extent
 from flowsieve.index.grid import Line
 from flowsieve.index.levels import CHUNK, places_of
 from flowsieve.index.reading import check_bits, check_dimensions, cuts_of, indices_of, names_of, need, only
-from flowsieve.index.splitter import FREE, SPARE, SPARE_PLACES, Splitter, State
+from flowsieve.index.splitter import FREE, NEVER, SPARE, SPARE_PLACES, Splitter, State
 from flowsieve.index.walk import Cell, DzColumn, Spans, root, spans
 
 LEAF = -1
@@ -137,31 +137,38 @@ class KdPlan(CellPlan):
     def splitter(self) -> Splitter:
         """The tree's inner nodes in preorder; each is checked to cut its cell in two."""
         free = len(self.axis) - self.axis.count(LEAF)  # the state below the tree
-        states: list[State] = []
-        waiting: list[tuple[int, str, Cell]] = [
-            (-1, "low", root(self))
+        halves = [[free, free] for _ in range(free)]
+        cuts: list[tuple[int, int]] = []  # of each state the axis, and the last place of the lower half
+        leaves: list[tuple[int, Cell]] = []
+        waiting: list[tuple[int, int, Cell]] = [
+            (free, 0, root(self))
         ]  # the parent's state, which half, the cell
         for i, (axis, place) in enumerate(zip(self.axis, self.place, strict=True)):
             if not waiting:
                 raise BadPlan(f"the tree is complete after {i} of its {len(self.axis)} nodes")
             parent, half, cell = waiting.pop()
             if axis == LEAF:
+                leaves.append((parent, cell))
                 continue
-            state = len(states)
-            states.append(State(axis, place - 1, free, free))
-            if parent >= 0:
-                states[parent] = states[parent]._replace(**{half: state})
             if not cell.first[axis] < place <= cell.last[axis]:
                 raise BadPlan(
                     f"node {i} cuts {self.dimensions[axis]} at place {place}; right is one from "
                     f"{cell.first[axis] + 1} to {cell.last[axis]}, inside its cell"
                 )
+            if cuts:
+                halves[parent][half] = len(cuts)
             low, high = _parts(cell, axis, place)
-            waiting += [(state, "high", high), (state, "low", low)]
+            waiting += [(len(cuts), 1, high), (len(cuts), 0, low)]
+            cuts.append((axis, place - 1))
         if waiting:
             raise BadPlan(f"the tree ends after {len(self.axis)} nodes, and {len(waiting)} are still to come")
+        states = [State(*cut, *pair) for cut, pair in zip(cuts, halves, strict=True)]
         states.append(State(FREE, None, free, free))
-        return Splitter.of(0, states, np.zeros(len(states), np.bool_))
+        reach = np.full((len(states), len(self.shape)), NEVER, np.uint8)
+        out = Splitter.of(0, states, np.zeros(len(states), np.bool_), reach)
+        corners = np.array([(cell.first, cell.last) for _, cell in leaves], np.uint64)
+        kd_kernel.fill_reach(out.axis, out.next, np.array([parent for parent, _ in leaves]), corners, reach)
+        return out
 
     def encode(self, values: Mapping[str, object]) -> tuple[Dz, ...]:
         """The dz of an event: the way down the cells that it lies in."""
@@ -214,8 +221,9 @@ class KdPlan(CellPlan):
 
 def _parts(cell: Cell, axis: int, place: int) -> tuple[Cell, Cell]:
     """The halves of a cell; their dz are of no interest, and would be too long in a deep tree."""
-    low = replace(cell, last=(*cell.last[:axis], place - 1, *cell.last[axis + 1 :]))
-    return low, replace(cell, first=(*cell.first[:axis], place, *cell.first[axis + 1 :]))
+    first, last = cell.first, cell.last
+    low = Cell(cell.dz, first, (*last[:axis], place - 1, *last[axis + 1 :]))
+    return low, Cell(cell.dz, (*first[:axis], place, *first[axis + 1 :]), last)
 
 
 def _ascending(attribute: Attribute, cuts: set[Number]) -> tuple[Number, ...]:

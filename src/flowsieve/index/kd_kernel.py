@@ -1,10 +1,13 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The dz of many events under a kd plan; the plain twin is `KdPlan.encode`."""
+"""Kd plans, compiled: the dz of many events (the plain twin is `KdPlan.encode`), and what a tree cuts where."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from flowsieve.index.split_kernel import free_reach
+from flowsieve.index.splitter import NEVER
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -61,3 +64,23 @@ def locate(nodes, axis_last, bits, places, hi, lo):
         else:
             hi[row] = full
             lo[row] = word << np.uint64(128 - level) if level > 64 else ZERO
+
+
+@njit(cache=True, nogil=True)
+def fill_reach(axis, next, parents, corners, reach):
+    """Fill in `Splitter.reach`, given the cells of all leaves and the states that they hang from.
+
+    Halves come after the cells that they are of; the last state is that below the tree.
+    """
+    axes, free = reach.shape[1], len(axis) - 1
+    for leaf in range(len(parents)):
+        for other in range(axes):
+            levels = min(free_reach(corners[leaf], other) + 1, NEVER)
+            reach[parents[leaf], other] = min(np.int64(reach[parents[leaf], other]), levels)
+    for state in range(free - 1, -1, -1):
+        for half in range(2):
+            if next[state, half] < free:
+                for other in range(axes):
+                    levels = min(np.int64(reach[next[state, half], other]) + 1, NEVER)
+                    reach[state, other] = min(np.int64(reach[state, other]), levels)
+        reach[state, axis[state]] = 0

@@ -48,7 +48,7 @@ class GridPlan(CellPlan):
 
     @cached_property
     def splitter(self) -> Splitter:
-        return chain(self.levels)
+        return chain(self.levels, len(self.axes))
 
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         if cell.dz.length == self.bits:

@@ -1,7 +1,7 @@
 """Covers under a budget: few dz, spent where they save most unwanted traffic.
 
 The cover starts as the smallest cell around all boxes. Each move then goes down from one of its cells, always
-into the half with more waste, until parts turn up that no box touches and that can be dropped. A move of n
+into the half with more waste to hope for, until parts turn up that no box touches and that can be dropped. A move of n
 halvings costs n more dz. The move that saves most waste per dz is made first; what it opens competes with the
 rest.
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flowsieve.index.cover import Boxes, encloses, touching
+from flowsieve.index.cover import Boxes, encloses, fills, touching
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.walk import Cell, Spans, Walk, root
@@ -105,6 +105,7 @@ class _Node:
     boxes: Boxes
     weight: Weight
     shrunk: bool  # smaller than the half of the cell above that it stands for
+    hope: float  # how much of the waste may be dropped yet; 0: boxes touch everything in here
     halves: tuple[_Node, _Node] | None = None
 
     @property
@@ -135,7 +136,7 @@ class _Search:
         """The smallest cell around what the boxes touch in this one; shrinking is free."""
         shrunk = False
         near = touching(cell, boxes)
-        while not any(encloses(box, cell) for box in near):
+        while not (filled := any(encloses(box, cell) or fills(self.walk, box, cell) for box in near)):
             halves = self.walk.split(cell)
             if halves is None:
                 break
@@ -145,7 +146,8 @@ class _Search:
             (cell, near), shrunk = touched[0], True
         self.nodes += 1
         self.effort += EFFORT_PER_CELL + len(near)
-        return _Node(self.nodes - 1, cell, near, self.weigh(cell, near, above), shrunk)
+        weight = self.weigh(cell, near, above)
+        return _Node(self.nodes - 1, cell, near, weight, shrunk, 0.0 if filled else weight.waste)
 
     def halve(self, node: _Node) -> tuple[_Node, _Node] | None:
         """What is left of the two halves of a cell; None if it is not halved, or the effort is spent."""
@@ -158,7 +160,7 @@ class _Search:
 
     def best_move(self, start: _Node, most: int) -> _Move | None:
         """The move of `most` halvings or fewer that saves most waste per dz; None: nothing can be dropped."""
-        while start.waste > 0.0:
+        while start.hope > 0.0:
             node, gain, best, drops = start, 0.0, None, 0
             for cost in range(1, most + 1):
                 halves = self.halve(node)
@@ -173,8 +175,8 @@ class _Search:
                     bound = start.waste / (cost + 1)  # more than all waste no further halving can save
                     if drops == self.patience or bound <= best.gain_per_dz:
                         return best
-                heavier = low if low.waste >= high.waste else high
-                if heavier.waste == 0.0:
+                heavier = low if low.hope >= high.hope else high
+                if heavier.hope == 0.0:
                     break
                 node = heavier
             else:
@@ -182,7 +184,7 @@ class _Search:
             if best is not None:
                 return best
             # A dead end: boxes touch everything down there, if only together. Look elsewhere.
-            node.weight = node.weight._replace(waste=0.0)
+            node.hope = 0.0
         return None
 
     def make(self, start: _Node, cost: int) -> list[_Node]:
@@ -191,7 +193,7 @@ class _Search:
         for _ in range(cost):
             assert node.halves is not None
             low, high = node.halves
-            node, other = (low, high) if low.waste >= high.waste else (high, low)
+            node, other = (low, high) if low.hope >= high.hope else (high, low)
             out.append(other)
         return [*out, node]
 

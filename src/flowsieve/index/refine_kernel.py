@@ -13,6 +13,7 @@ from flowsieve.index.box_kernel import (
     ONE,
     ZERO,
     any_encloses,
+    any_fills,
     any_touches,
     copy_corner,
     keep_touching,
@@ -23,7 +24,7 @@ from flowsieve.index.box_kernel import (
 )
 from flowsieve.index.dzset_kernel import grown
 from flowsieve.index.refine import EFFORT_PER_CELL
-from flowsieve.index.split_kernel import cut_of, next_of, start_of, volume_of
+from flowsieve.index.split_kernel import axes_of, cut_of, next_of, start_of, volume_of
 
 NODE = np.dtype(
     [
@@ -39,6 +40,7 @@ NODE = np.dtype(
         ("volume", "f8"),
         ("hits", "i8"),
         ("shrunk", "i8"),
+        ("hope", "f8"),  # as in `_Node`
         ("half", "i8"),  # the node of the lower half, the upper one follows it; -1: not looked at yet
         ("gain_per_dz", "f8"),  # the best move from here
         ("cost", "i8"),
@@ -111,6 +113,8 @@ def settle(task, pool, serial, above):
     node.half, node.shrunk = -1, 0
     while node.length < task.bits and not any_encloses(task, near, corner):
         axis, middle = cut_of(task, node.state, corner)
+        if axis == axes_of(task):  # the spare one: all that is left is touched
+            break
         low = any_touches(task, near, axis, corner[0, axis], middle)
         if low and any_touches(task, near, axis, middle + ONE, corner[1, axis]):
             break
@@ -130,6 +134,9 @@ def settle(task, pool, serial, above):
             node.waste = (
                 up.waste * (node.hits + task.prior * (node.volume / up.volume)) / (up.hits + task.prior)
             )
+    node.hope = node.waste
+    if share > 0.0 and any_fills(task, near, node.state, corner, node.length):
+        node.hope = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +185,7 @@ def halve(task, pool, serial, most_effort):
 @njit(cache=True, nogil=True)
 def best_move(task, pool, start, most, patience, most_effort):
     """The pool, and the gain per dz and the cost (0: no move) of the best move from a cell."""
-    while pool.nodes[start].waste > 0.0:
+    while pool.nodes[start].hope > 0.0:
         serial, gain, best_gain, best_cost, drops, dead = start, 0.0, 0.0, 0, 0, False
         for cost in range(1, most + 1):
             pool, halved = halve(task, pool, serial, most_effort)
@@ -194,13 +201,13 @@ def best_move(task, pool, start, most, patience, most_effort):
                 drops += 1
                 if drops == patience or pool.nodes[start].waste / (cost + 1) <= best_gain:
                     return pool, best_gain, best_cost
-            if max(low.waste, high.waste) == 0.0:
+            if max(low.hope, high.hope) == 0.0:
                 dead = True
                 break
-            serial = node.half if low.waste >= high.waste else node.half + 1
+            serial = node.half if low.hope >= high.hope else node.half + 1
         if best_cost or not dead:
             return pool, best_gain, best_cost
-        pool.nodes[serial].waste = 0.0
+        pool.nodes[serial].hope = 0.0
     return pool, 0.0, 0
 
 
@@ -211,7 +218,7 @@ def make(pool, start, cost, out):
     for step in range(cost):
         low = pool.nodes[serial].half
         serial, out[step] = low, low + 1
-        if pool.nodes[low].waste < pool.nodes[low + 1].waste:
+        if pool.nodes[low].hope < pool.nodes[low + 1].hope:
             serial, out[step] = low + 1, low
     out[cost] = serial
     return cost + 1

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from flowsieve.index.splitter import FREE
+from flowsieve.index.splitter import FREE, NEVER
 
 ONE = np.uint64(1)
 
@@ -64,7 +64,7 @@ def _cut_of(task, state, corner):
     if on_grid(task):
 
         def cut(task, state, corner):
-            axis = task.levels[state]
+            axis = task.levels[state, 0]
             return axis, middle_of(corner, axis)
 
         return cut
@@ -100,8 +100,61 @@ def chain_of(task, state):
 @overload(chain_of, inline="always")
 def _chain_of(task, state):
     if on_grid(task):
-        return lambda task, state: task.levels[state]
+        return lambda task, state: task.levels[state, 0]
     return lambda task, state: task.axis[state] if task.chained[state] and not task.fixed[state] else -1
+
+
+def axes_of(task):
+    """How many axes have places for events: all but the spare one."""
+    raise NotImplementedError
+
+
+@overload(axes_of, inline="always")
+def _axes_of(task):
+    if on_grid(task):
+        return lambda task: len(task.axis_last)
+    return lambda task: len(task.axis_last) - 1
+
+
+@njit(cache=True, nogil=True)
+def free_reach(corner, axis):
+    """Twin: `free_reach` of one axis."""
+    spare, levels = corner.shape[1] - 1, 0
+    if axis == spare:
+        for other in range(spare):
+            more = corner[1, other] - corner[0, other]  # one less than there are places
+            while more:
+                more = (more - ONE) >> ONE
+                levels += 1
+        return levels
+    size = corner[1, axis] - corner[0, axis]
+    if not size:
+        return NEVER
+    for other in range(spare):
+        if other != axis:
+            more = corner[1, other] - corner[0, other]
+            while more > size or (more == size and other < axis):
+                more = (more - ONE) >> ONE
+                levels += 1
+    return levels
+
+
+def reach_of(task, state, corner, axis):
+    """How many levels below a cell there are, at least, before one inside it is cut on an axis."""
+    raise NotImplementedError
+
+
+@overload(reach_of, inline="always")
+def _reach_of(task, state, corner, axis):
+    if on_grid(task):
+        return lambda task, state, corner, axis: task.levels[state, axis + 1]
+
+    def reach(task, state, corner, axis):
+        if task.axis[state] == FREE:
+            return free_reach(corner, axis)
+        return np.int64(task.reach[state, axis])
+
+    return reach
 
 
 def volume_of(task, corner, length):

@@ -9,7 +9,7 @@ dz one length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from flowsieve.index.walk import Cell
 # a cell of a single place takes one off the spare axis.
 FREE = -1
 
+NEVER = 255  # levels
 SPARE_PLACES = 128  # a power of two above all levels
 SPARE = Span(0, 0, 0, SPARE_PLACES - 1)  # what any filter wants of the spare axis
 
@@ -46,9 +47,13 @@ class Splitter(NamedTuple):
     next: NDArray[np.int64]  # the states of both halves, a row per state
     # Whether from here on all cells of a level are cut on one axis, in the middle, or on the spare axis.
     chained: NDArray[np.bool_]
+    # Per state and axis: how many levels on, at least, a cell is cut there; of FREE cells `free_reach` says it.
+    reach: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, start: int, states: Sequence[State], chained: NDArray[np.bool_]) -> Splitter:
+    def of(
+        cls, start: int, states: Sequence[State], chained: NDArray[np.bool_], reach: NDArray[np.uint8]
+    ) -> Splitter:
         return cls(
             start,
             np.array([state.axis for state in states], np.int64),
@@ -56,6 +61,7 @@ class Splitter(NamedTuple):
             np.array([state.cut or 0 for state in states], np.uint64),
             np.array([(state.low, state.high) for state in states], np.int64).reshape(len(states), 2),
             chained,
+            reach,
         )
 
     def state(self, dz: Dz) -> int:
@@ -78,11 +84,42 @@ class Splitter(NamedTuple):
             return axis, int(self.cut[state])
         return axis, cell.first[axis] + (cell.last[axis] - cell.first[axis]) // 2
 
+    def reach_of(self, cell: Cell) -> list[int]:
+        """Per axis, how many levels below a cell there are, at least, before one inside it is cut there."""
+        state = self.state(cell.dz)
+        return free_reach(cell) if self.axis[state] == FREE else [int(n) for n in self.reach[state]]
 
-def chain(levels: Sequence[int]) -> Splitter:
+
+def free_reach(cell: Cell) -> list[int]:
+    """`reach` of a cell that is cut on the axis with most places, and all cells in it too."""
+    sizes = [last - first + 1 for first, last in zip(cell.first[:-1], cell.last[:-1], strict=True)]
+    out = []
+    for axis, size in enumerate(sizes):
+        levels = 0
+        for other, more in enumerate(sizes):
+            while other != axis and (more > size or (more == size and other < axis)) and size > 1:
+                more //= 2  # the smaller half
+                levels += 1
+        out.append(levels if size > 1 else NEVER)
+    return [*out, sum(size.bit_length() - 1 for size in sizes)]
+
+
+def reached(states: Sequence[State], order: Iterable[int], axes: int) -> NDArray[np.uint8]:
+    """`reach` of states that are given in an order in which halves come before the cells that they are of."""
+    out = np.full((len(states), axes), NEVER, np.uint8)
+    for number in order:
+        state = states[number]
+        if state.low < len(states):
+            out[number] = np.minimum(np.minimum(out[state.low], out[state.high]), NEVER - 1) + 1
+        out[number, state.axis] = 0
+    return out
+
+
+def chain(levels: Sequence[int], axes: int) -> Splitter:
     """A grid: every level is cut on one axis, in the middle."""
     states = [State(axis, None, level + 1, level + 1) for level, axis in enumerate(levels)]
-    return Splitter.of(0, states, np.ones(len(states), np.bool_))
+    reach = reached(states, reversed(range(len(states))), axes)
+    return Splitter.of(0, states, np.ones(len(states), np.bool_), reach)
 
 
 def ids(number: int) -> list[Dz]:
@@ -134,4 +171,5 @@ def behind_ids(grids: Sequence[tuple[int, ...]], bits: int, dimensions: int) -> 
         return add(0, first + low - 1, tree(first, low), tree(first + low, number - low))
 
     start = tree(0, len(grids))
-    return Splitter.of(start, states, np.array([state.axis > 0 for state in states], np.bool_))
+    chained = np.array([state.axis > 0 for state in states], np.bool_)
+    return Splitter.of(start, states, chained, reached(states, range(len(states)), dimensions + 2))

@@ -43,6 +43,9 @@ class Walk(Protocol):
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         """The two halves of a cell; None if the plan does not cut it any further."""
 
+    def may_cut(self, cell: Cell) -> Sequence[bool]:
+        """On which axes the cell, or one inside it, may be cut; True where that is not known."""
+
 
 class DzColumn(NamedTuple):
     """The dz of many events, left-aligned in 128 bits: entry i is one of event `rows[i]`.

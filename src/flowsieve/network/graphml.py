@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import networkx as nx
-
 from flowsieve.errors import BadTopology
 from flowsieve.network.topology import DEFAULT_LATENCY_MS, Link
 
@@ -40,6 +38,8 @@ def read_positions(path: str | Path) -> dict[str, tuple[float, float]]:
 
 def _read(path: Path) -> Any:
     """The file as a networkx multigraph; whatever is wrong with it becomes an error that names the file."""
+    import networkx as nx  # which takes a while, and few need it
+
     try:
         _check_ids(ElementTree.parse(path).getroot())
         with warnings.catch_warnings():

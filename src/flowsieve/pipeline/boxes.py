@@ -17,6 +17,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.pipeline.batches import string_places
+from flowsieve.pipeline.locality import near_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,15 @@ class BoxTable:
 
     def __len__(self) -> int:
         return len(self.owner)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The subscriptions' numbers, in an order in which those with common events are near each other."""
+        low = np.full((self.subscriptions, len(self.schema)), np.inf)
+        high = -low
+        np.minimum.at(low, self.owner, self.low)
+        np.maximum.at(high, self.owner, self.high)
+        return near_order(low, high)
 
     @cached_property
     def digest(self) -> bytes:

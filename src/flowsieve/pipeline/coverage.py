@@ -7,7 +7,7 @@ Those under a budget are listed, and their dz are shared by all subscriptions th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
@@ -21,18 +21,20 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.kd import KdPlan
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline import coverage_kernel as kernel
-from flowsieve.pipeline import match_kernel
+from flowsieve.pipeline import words_kernel
+from flowsieve.pipeline.locality import near_order
+from flowsieve.pipeline.sides import Sides
 
 
 class Matched(NamedTuple):
     """The subscriptions that each of some events matches: those of event e are `who[start[e]:start[e + 1]]`.
 
-    Or as bits, a row per event and a bit per subscription, where every subscription is a single box.
+    Or as sets of bits, where all coverages take them as such; the lists are empty then.
     """
 
     start: NDArray[np.int64]
     who: NDArray[np.int64]
-    bits: NDArray[np.uint64]
+    words: words_kernel.Words
 
 
 class Tally(NamedTuple):
@@ -42,11 +44,12 @@ class Tally(NamedTuple):
     missed: NDArray[np.int64]
     stamp: NDArray[np.int64]  # the last event that it got
     serial: NDArray[np.int64]  # of the last event
+    planes: words_kernel.Planes  # what is still to be added to `covered`
 
     @classmethod
     def of(cls, subscriptions: int) -> Tally:
         covered, missed, stamp = (np.zeros(subscriptions, np.int64) for _ in range(3))
-        return cls(covered, missed, stamp, np.zeros(1, np.int64))
+        return cls(covered, missed, stamp, np.zeros(1, np.int64), words_kernel.Planes.of(subscriptions))
 
 
 class Coverage(Protocol):
@@ -56,11 +59,14 @@ class Coverage(Protocol):
     def digest(self) -> bytes: ...
 
     @property
-    def by_bits(self) -> bool:
-        """Whether it takes matches as bits, not as lists."""
+    def order(self) -> NDArray[np.int64] | None:
+        """The subscriptions of the bits in which it takes matches; None: it takes them as lists."""
+
+    def arranged(self, order: NDArray[np.int64]) -> Coverage:
+        """The same, for matches as bits in such an order if it can take them."""
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
-        """Add some events to a tally."""
+        """Add some events to a tally, which has all of them when its planes are drained."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +77,7 @@ class Touching:
     owner: NDArray[np.int64]
     first: NDArray[np.uint64]  # a row per box, a column per axis
     last: NDArray[np.uint64]
+    order: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
@@ -84,42 +91,19 @@ class Touching:
         text = repr(self.plan.to_json()).encode()
         return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
 
-    @cached_property
-    def by_bits(self) -> bool:
-        """One box a subscription, and one dz an event: bits are counted 64 at a time."""
-        single = np.array_equal(self.owner, np.arange(len(self.owner)))
-        return single and self.plan.kind != "selective"
+    def arranged(self, order: NDArray[np.int64]) -> Touching:
+        """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
+        single = np.array_equal(self.owner, np.arange(len(order)))
+        return replace(self, order=order) if single and self.plan.kind != "selective" else self
 
     @cached_property
-    def _sides(
-        self,
-    ) -> tuple[list[tuple[int, bool, NDArray[np.uint64]]], NDArray[np.int64], NDArray[np.uint64]]:
-        """Per column of rows an axis, whether it is the far side of a cell, and the places where rows change.
-
-        On a grid a cell is a place on each axis, and a row of bits has the boxes that reach over that place. Elsewhere
-        there are two rows for each axis: the boxes that begin before a cell ends, and those that end after it begins.
-        """
-        columns, tables = [], []
-        cut = isinstance(self.plan, KdPlan)
-        number = np.arange(len(self.owner))
-        for axis in range(self.first.shape[1]):
-            first, last = self.first[:, axis], self.last[:, axis]
-            if not cut:
-                edges = np.unique(np.concatenate([first, last + np.uint64(1)]))
-                begin, end = (np.searchsorted(edges, side, side="right") for side in (first, last))
-                columns.append((axis, False, edges))
-                tables.append(_rows(begin, end, number, len(edges) + 1))
-                continue
-            edges = np.unique(first)
-            begin = np.searchsorted(edges, first, side="right")
-            columns.append((axis, True, edges))
-            tables.append(_rows(begin, np.full(len(first), len(edges)), number, len(edges) + 1))
-            edges = np.unique(last) + np.uint64(1)
-            end = np.searchsorted(edges, last, side="right")
-            columns.append((axis, False, edges))
-            tables.append(_rows(np.zeros(len(last), np.int64), end, number, len(edges) + 1))
-        start = np.concatenate([[0], np.cumsum([len(table) for table in tables])]).astype(np.int64)
-        return columns, start, np.concatenate(tables)
+    def _sides(self) -> Sides:
+        number = self.order
+        if number is None:
+            number = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
+        return Sides.of(
+            self.first[number], self.last[number], self.owner[number], isinstance(self.plan, KdPlan)
+        )
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
         places = self.plan.places(events)
@@ -128,19 +112,17 @@ class Touching:
         else:
             first = last = places
             begin = _begin(self.plan, events, len(places))
-        columns, start, bits = self._sides
-        rows = np.empty((len(places), len(columns)), np.int64)
-        for i, (axis, far, edges) in enumerate(columns):
-            rows[:, i] = np.searchsorted(edges, (last if far else first)[:, axis], side="right") + start[i]
-        if self.by_bits and len(matched.bits):
-            got = np.empty((len(rows), bits.shape[1]), np.uint64)
-            kernel.join_rows(bits, rows, got)
-            kernel.count_columns(got, tally.covered)
-            kernel.count_lacking(matched.bits, got, tally.missed)
+        sides = self._sides
+        rows = sides.rows(first, last)
+        if self.order is not None:
+            got = words_kernel.Words.room(len(rows), sides.bits.shape[1])
+            words_kernel.shared_words(sides.bits, sides.summary, rows, got)
+            words_kernel.count_words(got, len(rows), tally.planes)
+            words_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
             return
         lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
         tally.serial[0] = kernel.add_touched(
-            bits, self.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
+            sides.bits, sides.summary, sides.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
         )
 
     def _cells(
@@ -194,8 +176,11 @@ class Listed:
         return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
 
     @property
-    def by_bits(self) -> bool:
-        return False
+    def order(self) -> None:
+        return None
+
+    def arranged(self, order: NDArray[np.int64]) -> Listed:
+        return self
 
     @cached_property
     def _parents(self) -> NDArray[np.int64]:
@@ -225,12 +210,3 @@ def _begin(plan: IndexPlan, events: EventBatch, entries: int) -> NDArray[np.int6
     if plan.kind != "selective":
         return np.arange(len(events) + 1)
     return np.searchsorted(plan.encode_batch(events).rows, np.arange(len(events) + 1)).astype(np.int64)
-
-
-def _rows(
-    first: NDArray[np.int64], last: NDArray[np.int64], number: NDArray[np.int64], rows: int
-) -> NDArray[np.uint64]:
-    bits = np.zeros((rows, (len(number) + 63) // 64), np.uint64)
-    by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
-    match_kernel.fill_rows(first, last, by_first, by_last, number, bits)
-    return bits

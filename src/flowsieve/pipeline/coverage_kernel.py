@@ -8,6 +8,7 @@ from numba import njit
 
 from flowsieve.index.splitter import FREE
 from flowsieve.pipeline.match_kernel import ONE, popcount
+from flowsieve.pipeline.words_kernel import lowest
 
 ZERO = np.uint64(0)
 
@@ -65,25 +66,31 @@ def cells_of(start, split, cuts, following, axis_last, bits, places, first, last
 
 
 @njit(cache=True, nogil=True)
-def add_touched(bits, owner, rows, begin, match_start, matches, stamp, serial, covered, missed):
+def add_touched(bits, summary, owner, rows, begin, match_start, matches, stamp, serial, covered, missed):
     """Count the events whose cell a box of each subscription touches, and those that it should have got and does not.
 
     The entries of event e are begin[e] to before begin[e + 1]; an entry is a row of `rows`, whose bits are joined.
+    `summary` has a bit for each word of a row of bits that is not empty.
     """
     for event in range(len(begin) - 1):
         serial += 1
         for entry in range(begin[event], begin[event + 1]):
-            for word in range(bits.shape[1]):
-                both = bits[rows[entry, 0], word]
+            for part in range(summary.shape[1]):
+                left = summary[rows[entry, 0], part]
                 for k in range(1, rows.shape[1]):
-                    both &= bits[rows[entry, k], word]
-                while both:
-                    box = word * 64 + np.int64(popcount((both & (~both + ONE)) - ONE))
-                    both &= both - ONE
-                    subscription = owner[box]
-                    if stamp[subscription] != serial:
-                        stamp[subscription] = serial
-                        covered[subscription] += 1
+                    left &= summary[rows[entry, k], part]
+                while left:
+                    word = part * 64 + lowest(left)
+                    left &= left - ONE
+                    both = bits[rows[entry, 0], word]
+                    for k in range(1, rows.shape[1]):
+                        both &= bits[rows[entry, k], word]
+                    while both:
+                        subscription = owner[word * 64 + lowest(both)]
+                        both &= both - ONE
+                        if stamp[subscription] != serial:
+                            stamp[subscription] = serial
+                            covered[subscription] += 1
         for i in range(match_start[event], match_start[event + 1]):
             if stamp[matches[i]] != serial:
                 missed[matches[i]] += 1
@@ -155,72 +162,3 @@ def add_listed(
             if stamp[matches[i]] != serial:
                 missed[matches[i]] += 1
     return serial
-
-
-@njit(cache=True, nogil=True)
-def join_rows(bits, rows, out):
-    """The bits that all rows of an event have, a row of `out` for each."""
-    for event in range(len(rows)):
-        for word in range(bits.shape[1]):
-            out[event, word] = bits[rows[event, 0], word]
-        for k in range(1, rows.shape[1]):
-            row = rows[event, k]
-            for word in range(bits.shape[1]):
-                out[event, word] &= bits[row, word]
-
-
-@njit(cache=True, nogil=True)
-def count_columns(sets, totals):
-    """Add, to the total of each bit, in how many of the sets it stands.
-
-    64 counters at once: their lowest bits stand in one word, the next ones in another. Four such planes take up to 15
-    sets, and are added to the deeper ones then.
-    """
-    words = sets.shape[1]
-    near = np.zeros((4, words), np.uint64)
-    deep = np.zeros((40, words), np.uint64)
-    waiting = 0
-    for i in range(len(sets)):
-        for word in range(words):
-            carry = sets[i, word]
-            both = near[0, word] & carry
-            near[0, word] ^= carry
-            carry = both
-            both = near[1, word] & carry
-            near[1, word] ^= carry
-            carry = both
-            both = near[2, word] & carry
-            near[2, word] ^= carry
-            near[3, word] ^= both
-        waiting += 1
-        if waiting == 15 or i == len(sets) - 1:
-            waiting = 0
-            for word in range(words):
-                carry, plane = ZERO, 0
-                while plane < 4 or carry:
-                    one = near[plane, word] if plane < 4 else ZERO
-                    other = deep[plane, word]
-                    deep[plane, word] = one ^ other ^ carry
-                    carry = (one & other) | (carry & (one ^ other))
-                    plane += 1
-                for plane in range(4):
-                    near[plane, word] = ZERO
-    for word in range(words):
-        for plane in range(40):
-            left = deep[plane, word]
-            while left:
-                bit = word * 64 + np.int64(popcount((left & (~left + ONE)) - ONE))
-                left &= left - ONE
-                totals[bit] += np.int64(1) << plane
-
-
-@njit(cache=True, nogil=True)
-def count_lacking(sets, others, totals):
-    """Add, to the total of each bit, in how many of the sets it stands and not in the other set."""
-    for i in range(len(sets)):
-        for word in range(sets.shape[1]):
-            left = sets[i, word] & ~others[i, word]
-            while left:
-                bit = word * 64 + np.int64(popcount((left & (~left + ONE)) - ONE))
-                left &= left - ONE
-                totals[bit] += 1

@@ -18,11 +18,11 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.pipeline import coverage_kernel as kernel
-from flowsieve.pipeline.batches import event_batch
+from flowsieve.pipeline import words_kernel
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.coverage import Coverage, Listed, Matched, Tally, Touching
 from flowsieve.pipeline.matcher import Matcher, matcher_of
+from flowsieve.pipeline.packing import Packing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +38,7 @@ class Candidate:
     plan: IndexPlan
     coverage: Coverage
     prefixes: NDArray[np.int64]
+    entries: int | None = None  # of the table that the covers were chosen for, where they share its entries
 
     @classmethod
     def of(
@@ -66,6 +67,7 @@ class Score:
     covered: NDArray[np.int64]
     missed: NDArray[np.int64]
     prefixes: NDArray[np.int64]
+    entries: int | None = None
 
     @property
     def deliveries(self) -> int:
@@ -96,7 +98,7 @@ class Score:
             "false_negatives": self.false_negatives,
             "deliveries": self.deliveries,
             "matches": self.matches,
-            "prefixes": int(self.prefixes.sum()),
+            "prefixes": int(self.prefixes.sum()) if self.entries is None else self.entries,
             "prefixes_max": int(self.prefixes.max(initial=0)),
         }
 
@@ -117,101 +119,126 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
+class Bench:
+    """All that is made ready before the first event is counted: bitsets of subscriptions and of their covers."""
+
+    boxes: BoxTable
+    matcher: Matcher
+    coverages: tuple[Coverage, ...]
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate], boxes: BoxTable) -> Bench:
+        single = len(boxes) == boxes.subscriptions
+        coverages = [candidate.coverage for candidate in candidates]
+        arranged = [coverage.arranged(boxes.order) if single else coverage for coverage in coverages]
+        return cls(boxes, matcher_of(boxes), tuple(arranged))
+
+    def matched(self, events: EventBatch, lists: bool) -> Matched:
+        """Who matches some events: as bits, and also as lists if asked for."""
+        rows = self.matcher.rows(self.boxes.points(events))
+        words = words_kernel.Words.room(len(rows), self.matcher.words)
+        words_kernel.shared_words(self.matcher.boxes.bits, self.matcher.summary, rows, words)
+        start, who = np.zeros(len(rows) + 1, np.int64), np.empty(64 * len(rows) if lists else 0, np.int64)
+        if lists:
+            who = words_kernel.list_owners(words, len(rows), self.matcher.owner, start, who)
+        return Matched(start, who, words)
+
+
+@dataclass(frozen=True, eq=False)
 class Count:
     """The sums over some events, for several candidates."""
 
-    candidates: Sequence[Candidate]
-    boxes: BoxTable
-    matched: NDArray[np.int64]
-    tallies: list[Tally]
+    bench: Bench
     events: NDArray[np.int64]
+    matched: NDArray[np.int64]
+    planes: words_kernel.Planes  # what is still to be added to `matched`
+    tallies: tuple[Tally, ...]
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate], boxes: BoxTable) -> Count:
-        number = boxes.subscriptions
-        tallies = [Tally.of(number) for _ in candidates]
-        return cls(candidates, boxes, np.zeros(number, np.int64), tallies, np.zeros(1, np.int64))
+    def of(cls, bench: Bench) -> Count:
+        number = bench.boxes.subscriptions
+        tallies = tuple(Tally.of(number) for _ in bench.coverages)
+        planes = words_kernel.Planes.of(number)
+        return cls(bench, np.zeros(1, np.int64), np.zeros(number, np.int64), planes, tallies)
 
-    def add(self, events: EventBatch, matcher: Matcher) -> None:
+    def add(self, events: EventBatch) -> None:
+        lists = any(coverage.order is None for coverage in self.bench.coverages)
         for start in range(0, len(events), CHUNK):
             some = events.take(np.arange(start, min(start + CHUNK, len(events))))
-            rows = matcher.rows(self.boxes.points(some))
-            matched = self._matched(matcher, rows)
+            matched = self.bench.matched(some, lists)
             self.events[0] += len(some)
-            for candidate, tally in zip(self.candidates, self.tallies, strict=True):
-                candidate.coverage.add(some, matched, tally)
+            if lists:
+                self.matched[:] += np.bincount(matched.who[: matched.start[-1]], minlength=len(self.matched))
+            else:
+                words_kernel.count_words(matched.words, len(some), self.planes)
+            for coverage, tally in zip(self.bench.coverages, self.tallies, strict=True):
+                coverage.add(some, matched, tally)
 
-    def _matched(self, matcher: Matcher, rows: NDArray[np.int64]) -> Matched:
-        """Who matches the events, in the forms that the candidates take; and count it."""
-        by_bits = [candidate.coverage.by_bits for candidate in self.candidates]
-        single = len(self.boxes) == self.boxes.subscriptions
-        start, who = np.zeros(len(rows) + 1, np.int64), np.empty(64 * len(rows), np.int64)
-        bits = np.empty((len(rows) if single and any(by_bits) else 0, matcher.boxes.bits.shape[1]), np.uint64)
-        if len(bits):
-            kernel.join_rows(matcher.boxes.bits, rows, bits)
-        if len(bits) and all(by_bits):
-            kernel.count_columns(bits, self.matched)
-        else:
-            who = kernel.list_matches(matcher.boxes.bits, rows, matcher.owner, start, who)
-            self.matched[:] += np.bincount(who[: start[-1]], minlength=len(self.matched))
-        return Matched(start, who, bits)
-
-    def scores(self) -> list[Score]:
-        return [
-            Score(
-                candidate.plan,
-                int(self.events[0]),
-                self.matched,
-                tally.covered,
-                tally.missed,
-                candidate.prefixes,
-            )
-            for candidate, tally in zip(self.candidates, self.tallies, strict=True)
-        ]
+    def settled(self) -> Count:
+        """The same sums, with nothing left to add."""
+        owner = self.bench.matcher.owner
+        words_kernel.drain(self.planes, owner, self.matched)
+        for tally in self.tallies:
+            words_kernel.drain(tally.planes, owner, tally.covered)
+        return self
 
 
 def evaluate_here(candidates: Sequence[Candidate], boxes: BoxTable, events: EventBatch) -> list[Score]:
     """Count in this process, over a bounded number of events."""
-    count = Count.of(candidates, boxes)
-    count.add(events, Matcher.of(boxes))
-    return count.scores()
+    count = Count.of(Bench.of(candidates, boxes))
+    count.add(events)
+    count.settled()
+    tallies = ((tally.covered, tally.missed) for tally in count.tallies)
+    return _scores(candidates, int(count.events[0]), count.matched, *zip(*tallies, strict=True))
 
 
 def evaluate(candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame) -> list[Score]:
     """Count on Spark, all candidates in one pass over the events."""
-    partials = events.select(*boxes.schema.names).mapInArrow(_partial(candidates, boxes), PARTIAL)
-    row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
-    count = Count.of(candidates, boxes)
-    if row is not None:
-        count.events[0] = row["events"]
-        count.matched[:] = row["matched"]
-        for name in ("covered", "missed"):
-            columns = np.array(row[name], np.int64).reshape(len(candidates), -1)
-            for tally, column in zip(count.tallies, columns, strict=True):
-                getattr(tally, name)[:] = column
-    return count.scores()
+    packing = Packing.of(boxes.schema, dict(events.dtypes))
+    partials = packing.packed(events).mapInArrow(_partial(candidates, boxes, packing), PARTIAL)
+    rows = partials.repartition(1).mapInArrow(_total, PARTIAL).collect()
+    if not rows:
+        return evaluate_here(candidates, boxes, EventBatch.from_events(boxes.schema, "", []))
+    (row,) = rows
+    columns = [np.split(np.array(row[name], np.int64), len(candidates)) for name in ("covered", "missed")]
+    return _scores(candidates, row["events"], np.array(row["matched"], np.int64), *columns)
 
 
-_kept: tuple[bytes, Sequence[Candidate]] | None = None  # with all bitsets that they have made
+def _scores(
+    candidates: Sequence[Candidate],
+    events: int,
+    matched: NDArray[np.int64],
+    covered: Sequence[NDArray[np.int64]],
+    missed: Sequence[NDArray[np.int64]],
+) -> list[Score]:
+    return [
+        Score(candidate.plan, events, matched, covered[i], missed[i], candidate.prefixes, candidate.entries)
+        for i, candidate in enumerate(candidates)
+    ]
 
 
-def _same(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Equal candidates that a task before this one has used already, if these are still there."""
+_kept: tuple[bytes, Bench] | None = None
+
+
+def bench_of(digest: bytes, candidates: Sequence[Candidate], boxes: BoxTable) -> Bench:
+    """`Bench.of`, made once for tasks that follow each other in one process and have the same digest."""
     global _kept
-    digest = b"".join(candidate.coverage.digest for candidate in candidates)
     if _kept is None or _kept[0] != digest:
-        _kept = digest, candidates
+        _kept = digest, Bench.of(candidates, boxes)
     return _kept[1]
 
 
 def _partial(
-    candidates: Sequence[Candidate], boxes: BoxTable
+    candidates: Sequence[Candidate], boxes: BoxTable, packing: Packing
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    digest = b"".join([boxes.digest, *(candidate.coverage.digest for candidate in candidates)])
+
     def count_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = Count.of(_same(candidates), boxes)
+        count = Count.of(bench_of(digest, candidates, boxes))
         for batch in batches:
             if batch.num_rows:
-                count.add(event_batch(boxes.schema, batch), matcher_of(boxes))
+                count.add(packing.event_batch(batch))
+        count.settled()
         yield _row(
             int(count.events[0]),
             count.matched,
@@ -226,7 +253,7 @@ def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     total: list[Any] = []
     for batch in batches:
         for i in range(batch.num_rows):
-            row = [np.array(batch.column(c)[i].as_py(), np.int64) for c in range(batch.num_columns)]
+            row = [np.array(batch.column(0)[i].as_py()), *(c[i].values.to_numpy() for c in batch.columns[1:])]
             total = [a + b for a, b in zip(total, row, strict=True)] if total else row
     if total:
         yield _row(int(total[0]), *total[1:])

@@ -18,16 +18,18 @@ from numpy.typing import NDArray
 ONE = np.uint64(1)
 SCALE = 1 << 26  # places on a line of which variances are made; a square has 53 bits at most
 LOW = np.int64((1 << 32) - 1)
+BUCKETS = 1 << 12  # equal parts of a dimension, of which is known where their segments begin
 
 
 class Segments(NamedTuple):
     """The segments of all dimensions: those of dimension d are the rows from `start[d]` on."""
 
-    edges: NDArray[
-        np.float64
-    ]  # where the segments after the first begin; of dimension d from start[d] - d on
+    edges: NDArray[np.float64]  # where segments after the first begin; of dimension d from start[d] - d on
     start: NDArray[np.int64]  # one more than there are dimensions
     bits: NDArray[np.uint64]  # a row per segment
+    base: NDArray[np.float64]  # of each dimension, where its buckets begin
+    scale: NDArray[np.float64]  # and how many there are to a unit
+    hints: NDArray[np.int32]  # how many edges are in buckets before each one
 
 
 class Sums(NamedTuple):
@@ -88,12 +90,35 @@ def segment_of(edges, begin, end, value):
 
 
 @njit(cache=True, nogil=True)
+def bucket_of(base, scale, value):
+    """The bucket of a value. A greater value is in the same or a later one, however the arithmetic rounds."""
+    place = (value - base) * scale
+    if not place > 0.0:  # NaN too
+        return 0
+    return BUCKETS - 1 if place >= BUCKETS else np.int64(place)
+
+
+@njit(cache=True, nogil=True)
+def fill_hints(edges, base, scale, hints):
+    """Count the edges before each bucket."""
+    for edge in edges:
+        hints[bucket_of(base, scale, edge) + 1] += 1
+    for bucket in range(BUCKETS):
+        hints[bucket + 1] += hints[bucket]
+
+
+@njit(cache=True, nogil=True)
 def find_rows(segments, points, rows):
     """The row of bits of every event along every dimension."""
     for d in range(points.shape[0]):
-        begin, end = segments.start[d] - d, segments.start[d + 1] - d - 1
+        begin, base, scale = segments.start[d] - d, segments.base[d], segments.scale[d]
         for event in range(points.shape[1]):
-            rows[event, d] = segments.start[d] + segment_of(segments.edges, begin, end, points[d, event])
+            value = points[d, event]
+            bucket = bucket_of(base, scale, value)
+            first, last = begin + segments.hints[d, bucket], begin + segments.hints[d, bucket + 1]
+            rows[event, d] = (
+                segments.start[d] + first - begin + segment_of(segments.edges, first, last, value)
+            )
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,7 @@
-"""Boxes made ready for matching many events."""
+"""Boxes made ready for matching many events.
+
+Their bits are not in the order of the subscriptions, but in one that lets most words of most sets be empty.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.pipeline import match_kernel as kernel
+from flowsieve.pipeline import words_kernel
 from flowsieve.pipeline.boxes import BoxTable
 
 
@@ -15,19 +19,30 @@ from flowsieve.pipeline.boxes import BoxTable
 class Matcher:
     """The bitsets of a table of boxes: a bit per box for whole matches, a bit per subscription along a dimension."""
 
-    owner: NDArray[np.int64]
+    owner: NDArray[np.int64]  # the subscription of each bit of `boxes`, those of one following each other
     boxes: kernel.Segments
+    summary: NDArray[np.uint64]  # which words of each row of `boxes` are not empty
     subscriptions: kernel.Segments  # along a dimension a subscription is the union of its boxes
     counts: NDArray[np.int64]  # how many subscriptions each row has
 
     @classmethod
     def of(cls, table: BoxTable) -> Matcher:
-        boxes = _segments(table, np.arange(len(table)), len(table))
+        rank = np.empty(table.subscriptions, np.int64)
+        rank[table.order] = np.arange(table.subscriptions)
+        order = np.argsort(rank[table.owner], kind="stable")
+        bit = np.empty(len(table), np.int64)
+        bit[order] = np.arange(len(table))
+        boxes = _segments(table, bit, len(table))
         single = len(table) == table.subscriptions
         along = boxes if single else _segments(table, table.owner, table.subscriptions)
         counts = np.empty(len(along.bits), np.int64)
         kernel.count_rows(along.bits, counts)
-        return cls(table.owner, boxes, along, counts)
+        return cls(table.owner[order], boxes, words_kernel.summarise(boxes.bits), along, counts)
+
+    @property
+    def words(self) -> int:
+        """Of a set of boxes."""
+        return int(self.boxes.bits.shape[1])
 
     def rows(self, points: NDArray[np.float64]) -> NDArray[np.int64]:
         """Per event and dimension the row of bits that its point has, in `boxes` and in `subscriptions`."""
@@ -59,4 +74,16 @@ def _segments(table: BoxTable, bit: NDArray[np.int64], bits: int) -> kernel.Segm
         last = np.searchsorted(line, table.high[:, d], side="right")
         by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
         kernel.fill_rows(first, last, by_first, by_last, bit, rows[start[d] : start[d + 1]])
-    return kernel.Segments(np.concatenate(edges), start, rows)
+    base = np.array([line[0] if len(line) else 0.0 for line in edges])
+    scale = np.array([_scale(line) for line in edges])
+    hints = np.zeros((len(edges), kernel.BUCKETS + 1), np.int32)
+    for d, line in enumerate(edges):
+        kernel.fill_hints(line, base[d], scale[d], hints[d])
+    return kernel.Segments(np.concatenate(edges), start, rows, base, scale, hints)
+
+
+def _scale(edges: NDArray[np.float64]) -> float:
+    """Buckets to a unit, so that they reach over all edges; 0, which puts all in one, where that is no number."""
+    span = float(edges[-1]) - float(edges[0]) if len(edges) else 0.0
+    scale = kernel.BUCKETS / span if span > 1e-300 else 0.0
+    return scale if np.isfinite(scale) else 0.0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadPlan, BadSchema
 from flowsieve.index.plan import PLANNED, IndexPlan, plan_from_json, plan_to_json
-from flowsieve.pipeline.planning.sampling import HoldBack
+from flowsieve.pipeline.planning.sampling import HoldBack, fingerprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -60,3 +64,41 @@ def read_plan(path: Path, schema: Schema | None) -> tuple[IndexPlan, Planned | N
         raise BadInput(f"is no JSON: {error}", place=str(path)) from None
     except (BadPlan, BadSchema) as error:
         raise error.at(str(path)) from None
+
+
+class Contenders(NamedTuple):
+    """Plans of one schema that are to be judged together, each with how it came about if that is known."""
+
+    schema: Schema
+    plans: tuple[IndexPlan, ...]
+    planned: tuple[Planned | None, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """What made each of them, or else its kind."""
+        pairs = zip(self.plans, self.planned, strict=True)
+        return [planned.method if planned else plan.kind for plan, planned in pairs]
+
+    def held_back(self, events: DataFrame) -> list[HoldBack | None]:
+        """For each plan, which of the events are new to it: those held back if it was made from these, else all."""
+        rules = [planned.held_back if planned else None for planned in self.planned]
+        if not any(rule and rule.share for rule in rules):
+            return [None] * len(rules)
+        name = fingerprint(events)
+        return [
+            rule if planned and planned.events == name and rule and rule.share else None
+            for rule, planned in zip(rules, self.planned, strict=True)
+        ]
+
+
+def read_plans(paths: Sequence[Path], schema: Schema | None) -> Contenders:
+    """Plans that are for the same events; the schema is needed only where a plan does not say its own."""
+    plans, planned = zip(*(read_plan(path, schema) for path in paths), strict=True)
+    if any(plan.schema != plans[0].schema for plan in plans):
+        raise BadInput("the plans are for different schemas; right is one")
+    return Contenders(plans[0].schema, plans, planned)
+
+
+def judged_on(rule: HoldBack | None) -> str:
+    """On which events a plan is judged, in words."""
+    return "all of them" if rule is None else f"held back from planning: {rule.text}"

@@ -163,20 +163,21 @@ def _csv(lines: DataFrame, path: str) -> Rows:
     cells = StructType(
         [StructField(f"c{i}", StringType()) for i in range(len(names))] + [StructField(BROKEN, StringType())]
     )
-    wrong = F.concat(F.lit(f"has not the {len(names)} fields of the header: "), F.substring(BROKEN, 1, 200))
-    frame = (
-        lines.where(~is_header & (F.trim(TEXT) != ""))
-        .withColumn("_cells", F.from_csv(F.col(TEXT), cells.simpleString()[7:-1].replace(":", " "), CSV))
-        .select(
-            *(F.coalesce(f"_cells.c{i}", F.lit("")).alias(f"c{i}") for i in range(len(names))),
-            "_cells." + BROKEN,
-            FILE,
-            PLACE,
-            TEXT,
-        )
-        .withColumn(BROKEN, F.when(F.col(BROKEN).isNotNull(), wrong))
-    )
+    record = F.from_csv(F.col(TEXT), cells.simpleString()[7:-1].replace(":", " "), CSV)
+    columns = [F.coalesce(f"_cells.c{i}", F.lit("")).alias(f"c{i}") for i in range(len(names))]
+    wrong = f"has not the {len(names)} fields of the header"
+    frame = _parsed(lines.where(~is_header & (F.trim(TEXT) != "")), record, columns, wrong)
     return Rows(frame, names, "csv", _blocks(lines))
+
+
+def _parsed(lines: DataFrame, record: Column, columns: Sequence[Column], wrong: str) -> DataFrame:
+    """Lines as records, with the columns that are taken from `_cells`; of those that are none, what is wrong."""
+    said = F.concat(F.lit(f"{wrong}: "), F.substring(BROKEN, 1, 200))
+    return (
+        lines.withColumn("_cells", record)
+        .select(*columns, f"_cells.{BROKEN}", FILE, PLACE, TEXT)
+        .withColumn(BROKEN, F.when(F.col(BROKEN).isNotNull(), said))
+    )
 
 
 def _check_headers(lines: DataFrame, is_header: Column, header: str) -> None:
@@ -202,17 +203,7 @@ def _json(lines: DataFrame, path: str, needed: Sequence[str]) -> Rows:
         raise BadInput("has no JSON object in its first lines; right is one a line", place=path)
     names.update(dict.fromkeys(needed))
     cells = StructType([StructField(name, StringType()) for name in (*names, BROKEN)])
-    wrong = F.concat(F.lit("is no JSON object: "), F.substring(BROKEN, 1, 200))
-    frame = (
-        lines.where(F.trim(TEXT) != "")
-        .withColumn("_cells", F.from_json(F.col(TEXT), cells, JSON))
-        .select(
-            *(F.col(f"_cells.`{name}`").alias(f"c{i}") for i, name in enumerate(names)),
-            "_cells." + BROKEN,
-            FILE,
-            PLACE,
-            TEXT,
-        )
-        .withColumn(BROKEN, F.when(F.col(BROKEN).isNotNull(), wrong))
-    )
+    columns = [F.col(f"_cells.`{name}`").alias(f"c{i}") for i, name in enumerate(names)]
+    record = F.from_json(F.col(TEXT), cells, JSON)
+    frame = _parsed(lines.where(F.trim(TEXT) != ""), record, columns, "is no JSON object")
     return Rows(frame, tuple(names), "json", _blocks(lines))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import flowsieve
 from flowsieve.content.schema import shown
 from flowsieve.errors import BadInput, PipelineError
+from flowsieve.pipeline.hush import hushed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,8 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
             for key, value in {**DRIVER, "spark.driver.extraJavaOptions": options.strip()}.items():
                 builder = builder.config(key, value)
     try:
-        spark = builder.appName("flowsieve").getOrCreate()
+        with hushed():
+            spark = builder.appName("flowsieve").getOrCreate()
         if not (spark.conf.get("spark.master") or "").startswith("local") or remote is not None:
             spark.addArtifact(str(package_zip()), pyfile=True)
     except (PySparkException, OSError) as error:

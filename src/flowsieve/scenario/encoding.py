@@ -9,6 +9,7 @@ from pathlib import Path
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
+from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
@@ -21,7 +22,6 @@ from flowsieve.scenario.toml import Section
 
 INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
 DEFAULT_HEADER = "ipv6"
-DEFAULT_BUDGET = 32
 
 
 @dataclass(frozen=True)

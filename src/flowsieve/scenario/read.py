@@ -72,7 +72,7 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Encoding:
     wires = read_network(top) if network else None
     files = list(_step_files(top)) if network else []
     if encoding is not None and wires is not None:
-        _check_trees(top, wires, encoding)
+        check_trees(top, wires, encoding)
     mistakes.check()
     assert encoding is not None
     if not network:
@@ -109,7 +109,7 @@ def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
             yield given[0], path
 
 
-def _check_trees(top: Section, wires: Network, encoding: Encoding) -> None:
+def check_trees(top: Section, wires: Network, encoding: Encoding) -> None:
     """Each tree serves a part of the space that the first bits of a dz tell."""
     needed, bits = wires.trees.bit_length() - 1, encoding.plan.bits
     if needed > bits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,10 +61,19 @@ def workshop_on(
     )
 
 
-def make_plan(text: str, shop: Workshop, deadline: float = 120.0, started: float | None = None) -> Made:
-    """The plan of a method by name; `auto` keeps a deadline, counted from `started` on the monotonic clock."""
+def make_plan(
+    text: str,
+    shop: Workshop,
+    deadline: float = 120.0,
+    started: float | None = None,
+    tell: Callable[[str, int, int], None] = lambda name, done, of: None,
+) -> Made:
+    """The plan of a method by name; `auto` keeps a deadline, counted from `started` on the monotonic clock.
+
+    `tell` hears which candidate `auto` tries, and how many it has tried, of how many.
+    """
     if text == AUTO:
-        outcome = auto(shop, deadline, started)
+        outcome = auto(shop, deadline, started, tell)
         return Made(outcome.plan, f"{AUTO}: {outcome.name}", outcome.to_json())
     method = Method.parse(text)
     return Made(make(method, shop), str(method), None)

@@ -114,13 +114,19 @@ class Judge:
         candidates = [Candidate.of(plan, self.filters, self.max_dz, count=False) for plan in plans]
         return evaluate_here(candidates, self.boxes, events)
 
-    def order(self, material: Material, bits: int, chosen: Chosen) -> Order:
+    def order(
+        self, material: Material, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
+    ) -> Order:
         """The best order of a level-wise plan under the budget, by fewer subscriptions and events than decide later."""
-        step = max(1, len(self.filters) // ORDERED_BY)
+        step = max(1, -(-len(self.filters) // ORDERED_BY))
         fewer = Judge.of(material.schema, self.filters[::step], self.max_dz)
         events = material.events
         some = events.take(np.arange(0, len(events), max(1, len(events) // ORDERED_ON)))
-        return best_order(material, bits, chosen, lambda plan: fewer.score([plan], some)[0].fpr)
+
+        def rate(plan: IndexPlan) -> float:
+            return fewer.score([plan], some)[0].fpr
+
+        return best_order(material, bits, chosen, rate, in_time=in_time)
 
 
 def make(method: Method, shop: Workshop) -> IndexPlan:

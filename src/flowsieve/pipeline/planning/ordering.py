@@ -32,8 +32,12 @@ def best_order(
     rate: Callable[[LevelwisePlan], float],
     changes: int = CHANGES,
     seed: int = 0,
+    in_time: Callable[[], bool] = lambda: True,
 ) -> Order:
-    """The order whose plan has the lowest rate that a search finds; the same search for the same material."""
+    """The order whose plan has the lowest rate that a search finds; the same search for the same material.
+
+    When it is no longer in time the search ends with what it has, and levels not yet chosen go round the dimensions.
+    """
     halvings = {d: avoiding(material, d) for d in chosen}
 
     def rated(order: Sequence[int]) -> float:
@@ -44,12 +48,20 @@ def best_order(
 
     order: list[int] = []
     while len(order) < bits:
-        rates = {d: rated([*order, d]) for d in chosen if order.count(d) < halvings[d].depth}
+        rates = {
+            d: rated([*order, d]) if in_time() else 0.0 for d in chosen if order.count(d) < halvings[d].depth
+        }
         if not rates:
             break
+        if not in_time():
+            rates = dict.fromkeys(rates, 0.0)
         order.append(min(rates, key=lambda d: (rates[d], order.count(d), d)))
+    if not in_time():
+        return tuple(order)
     best, rng = rated(order), np.random.default_rng(seed)
     for _ in range(changes):
+        if not in_time():
+            break
         changed = _changed(order, chosen, rng)
         if changed != order and allowed(changed) and (found := rated(changed)) <= best:
             order, best = changed, found

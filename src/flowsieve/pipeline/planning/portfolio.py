@@ -26,6 +26,8 @@ from flowsieve.pipeline.planning.tree import kd_plan
 Make = Callable[[Material, int], IndexPlan]
 SMALL_TREE = 1 << 11
 MARGIN = 1.5  # how much longer than the last time something may take
+RESERVED = 0.95  # of the deadline may be planned with; the rest is for writing down and for the unforeseen
+SEARCHED = 0.6  # of the time left a search may take
 SELECTED_ON = 16_000  # events
 
 
@@ -54,38 +56,52 @@ class Outcome:
         }
 
 
+class Entry(NamedTuple):
+    """What is tried. A search is made once; to make its plan again takes no time to speak of."""
+
+    name: str
+    make: Make
+    searches: bool = False
+
+
 def auto(
     shop: Workshop,
     deadline: float,
     started: float | None = None,
     tell: Callable[[str, int, int], None] = lambda name, done, of: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """The best of the portfolio, within so many seconds from the start."""
-    start = time.monotonic() if started is None else started
+    start = clock() if started is None else started
+
+    def left() -> float:
+        return RESERVED * deadline + start - clock()
+
     learn, kept = shop.halves()
     trials: list[Trial] = []
     passed_over: list[str] = []
     makers: dict[str, Make] = {}
-    longest = 0.0
-    entries = list(_portfolio(shop, learn))
-    for name, make in entries:
-        tell(name, len(trials), len(entries))
+    longest = 0.0  # of what takes as long again
+    entries = list(_portfolio(shop, learn, left))
+    for entry in entries:
+        tell(entry.name, len(trials), len(entries))
         # The winner has to be made again, which may take as long as the slowest so far.
-        if trials and time.monotonic() - start + MARGIN * longest + longest > deadline:
-            passed_over.append(name)
+        if trials and left() < MARGIN * longest + longest:
+            passed_over.append(entry.name)
             continue
-        began = time.monotonic()
-        (score,) = shop.judge.score([make(learn, shop.bits)], kept)
-        seconds = time.monotonic() - began
-        longest = max(longest, seconds)
-        makers[name] = make
-        trials.append(Trial(name, score.fpr, round(seconds, 3)))
+        began = clock()
+        (score,) = shop.judge.score([entry.make(learn, shop.bits)], kept)
+        seconds = clock() - began
+        if not entry.searches:
+            longest = max(longest, seconds)
+        makers[entry.name] = entry.make
+        trials.append(Trial(entry.name, score.fpr, round(seconds, 3)))
     best = min(trials, key=lambda trial: trial.fpr)
     return Outcome(makers[best.name](shop.material, shop.bits), best.name, tuple(trials), tuple(passed_over))
 
 
-def _portfolio(shop: Workshop, learn: Material) -> Iterator[tuple[str, Make]]:
-    """What is tried, the most promising first."""
+def _portfolio(shop: Workshop, learn: Material, left: Callable[[], float]) -> Iterator[Entry]:
+    """What is tried, the most promising first, except that a search that takes all the time it gets comes late."""
     everything = shop.everything
     known: dict[str, Chosen] = {}
 
@@ -100,21 +116,23 @@ def _portfolio(shop: Workshop, learn: Material) -> Iterator[tuple[str, Make]]:
     orders: list[Order] = []
 
     def ordered(material: Material, bits: int) -> IndexPlan:
-        if not orders:  # the search is the larger part of it, and is not made again
-            orders.append(shop.judge.order(material, bits, everything))
+        if not orders:
+            at_the_end = (1 - SEARCHED) * left()
+            found = shop.judge.order(material, bits, everything, lambda: left() > at_the_end)
+            orders.append(found)
         return ordered_plan(material, bits, orders[0])
 
     def balanced(material: Material, bits: int) -> IndexPlan:
         return levelwise_plan(material, bits, everything, anew=False, halve=balancing)
 
-    yield "lw", lambda material, bits: levelwise_plan(material, bits, everything)
-    yield "gs+asi", lambda material, bits: adaptive_plan(material, bits, greedy())
-    yield "gs+ri", lambda material, bits: regular_plan(material, bits, greedy())
-    yield "lw, nested", lambda material, bits: levelwise_plan(material, bits, everything, anew=False)
-    yield "lw, balanced", balanced
-    yield "asi", lambda material, bits: adaptive_plan(material, bits, everything)
-    yield "ri", lambda material, bits: regular_plan(material, bits, everything)
+    yield Entry("lw", lambda material, bits: levelwise_plan(material, bits, everything))
+    yield Entry("gs+asi", lambda material, bits: adaptive_plan(material, bits, greedy()), searches=True)
+    yield Entry("gs+ri", lambda material, bits: regular_plan(material, bits, greedy()))
+    yield Entry("lw, nested", lambda material, bits: levelwise_plan(material, bits, everything, anew=False))
+    yield Entry("lw, balanced", balanced)
+    yield Entry("asi", lambda material, bits: adaptive_plan(material, bits, everything))
+    yield Entry("ri", lambda material, bits: regular_plan(material, bits, everything))
+    yield Entry("kd, small", lambda material, bits: kd_plan(material, bits, everything, SMALL_TREE))
     if shop.max_dz:
-        yield "lw, for the budget", ordered
-    yield "kd, small", lambda material, bits: kd_plan(material, bits, everything, SMALL_TREE)
-    yield "kd", lambda material, bits: kd_plan(material, bits, everything)
+        yield Entry("lw, for the budget", ordered, searches=True)
+    yield Entry("kd", lambda material, bits: kd_plan(material, bits, everything))
