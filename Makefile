@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 ONLY ?=
 MINUTES ?= 10
+KILLS ?= 100
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types bench soak clean
@@ -20,7 +21,7 @@ $(STAMP): pyproject.toml requirements.txt
 	@echo "installing into $(VENV) ..."
 	@$(BIN)/pip install -qq --disable-pip-version-check -r requirements.txt
 	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@echo "compiling the kernels (once; about a minute) ..."
+	@echo "compiling the kernels (once; one to two minutes) ..."
 	@$(BIN)/python -m flowsieve.warm
 	@touch $@
 
@@ -42,9 +43,12 @@ check: lint types test  ## ruff, mypy strict, tests
 bench: setup  ## the figures, one JSON object each; ONLY=name for one of them
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-soak: setup  ## faults at random on real switches under traffic; MINUTES=10, SEED=n
+soak: setup  ## faults at random on real switches under traffic, then kills of the controller; MINUTES=10, KILLS=100, SEED=n
 	@scripts/system-packages
-	@$(BIN)/python tests/faults/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	@status=0; \
+	$(BIN)/python tests/faults/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
+	$(BIN)/python tests/faults/soak_restart.py --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
+	exit $$status
 
 clean:  ## remove what setup and the runs made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -247,3 +247,25 @@ def test_a_table_with_less_room_than_thought_is_made_to_fit() -> None:
             assert max(net.network.peak(switch) for switch in net.topology.switches) <= 6
 
     asyncio.run(story())
+
+
+def test_where_the_links_that_are_left_lead_through_a_switch_without_room_the_controller_goes_on() -> None:
+    async def story() -> None:
+        net = Net("ring:4")
+        net.dispatcher.state.bound("s3", 0)
+        async with running(net):
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            wanted = await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            net.fabric.set_link("s0", "s1", up=False)
+            async with asyncio.timeout(5):
+                while not net.dispatcher.state.down:
+                    await asyncio.sleep(0.005)
+            refused = await net.dispatcher.submit(
+                Request(Op.SUBSCRIBE, "more", "h3", Filter.parse("a < 9", SCHEMA))
+            )
+            assert "switch s3" in str(refused.refused[0][1])
+            await net.dispatcher.submit(Request(Op.UNSUBSCRIBE, wanted, "h2"))
+            assert not net.dispatcher.state.subscriptions
+            await net.holds()
+
+    asyncio.run(story())

@@ -116,6 +116,16 @@ def play(
     asyncio.run(whole())
 
 
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    """A story that opens its desks itself."""
+
+    async def whole() -> None:
+        async with asyncio.timeout(SECONDS):
+            await story()
+
+    asyncio.run(whole())
+
+
 async def until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
     async with asyncio.timeout(seconds):
         while not condition():

@@ -316,7 +316,9 @@ class Dispatcher:
     def _on_its_way(self, request: Request) -> set[str]:
         """The switches between a host and those that its new interest makes it talk to."""
         state, side = self.state, request.op.side
-        mine = state.interests(side)[request.id]
+        mine = state.interests(side).get(request.id)
+        if mine is None:  # it was ended meanwhile
+            return set()
         other = Side.PUBLISHER if side is Side.SUBSCRIBER else Side.SUBSCRIBER
         home = {host: state.topology.hosts[host] for host in state.topology.hosts}
         ends = {home[each.host] for each in state.interests(other).values() if each.dz.overlaps(mine.dz)}
@@ -450,9 +452,13 @@ class Dispatcher:
             return
         edges = {frozenset(edge) for tree in self.state.trees.trees for edge in tree.edges}
         await asyncio.gather(*(self.fences.close(edge) for edge in down & edges))
-        await self.scribe.write(
-            Rewired(down), lambda: self._ask(self.state.rewire(down).changes), urgent=True
-        )
+        try:
+            await self.scribe.write(
+                Rewired(down), lambda: self._ask(self.state.rewire(down).changes), urgent=True
+            )
+        except Refused as reason:
+            log.error("tables stay as they are: on the links that are left they would not fit: %s", reason)
+            return
         log.info("the trees are mended; links that are down: %d", len(down))
         if self._watcher is not None and self._troubled_at is not None:
             self._watcher.mended(self._now - self._troubled_at)

@@ -45,8 +45,9 @@ def recover(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
         if isinstance(entry, Asked) and not state.bounded:
             run.append(entry)
             continue
-        _replay_all(state, ledger, run)
-        run.clear()
+        if run:
+            _replay_all(state, ledger, run)
+            run.clear()
         replay(state, ledger, entry)
     _replay_all(state, ledger, run)
     return state, ledger
@@ -94,27 +95,15 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
                 for dz, root, parent, others in data["trees"]
             )
         )
-        down = frozenset(frozenset(edge) for edge in data["down"])
         state = make(trees)
         requests = {(request.op.side, request.id): request for request in _requests(data["interests"], state)}
-        state.rewire(down)
-        _bound_all(state, data["bounds"])
-        if state.step(
-            list(requests.values())
-        ).refused:  # a switch has less room than what was there already needs
-            state = make(trees)
-            state.rewire(down)
-            state.step(list(requests.values()))
-            _bound_all(state, data["bounds"])
+        state.rewire(frozenset(frozenset(edge) for edge in data["down"]))
+        for switch, capacity in data["bounds"].items():
+            state.bound(switch, capacity)
+        state.restore(list(requests.values()))
         return state, Ledger.from_json(data["sessions"], requests, state.plan.schema)
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise JournalError(f"the journal's snapshot cannot be read: {error!r}") from None
-
-
-def _bound_all(state: ControlState, bounds: Mapping[str, int]) -> None:
-    for switch, capacity in bounds.items():
-        with suppress(Refused):  # as it was then
-            state.bound(switch, capacity)
 
 
 def _requests(rows: Iterable[Sequence[str]], state: ControlState) -> Iterable[Request]:

@@ -96,6 +96,15 @@ class ControlState:
                 return Outcome(back, ((requests[0], reason),))
         return self._one_by_one(requests, back)
 
+    def restore(self, requests: Sequence[Request]) -> None:
+        """Take up what was in force before, though a table may have become too small for it since."""
+        self._check(requests)
+        for request in requests:
+            self._take(request, self._interest(request))
+        self._weigh()
+        with suppress(Refused):
+            self._tables.update()
+
     def rewire(self, down: Collection[Edge]) -> Outcome:
         """Mend the trees, given all links that are down: dead edges out, live ones in where something is cut off."""
         trees = mended(self.trees, self.topology, down)

@@ -74,12 +74,14 @@ class Upkeep:
                 pending[dz] = Change(dz, old, new)
         self._wake.set()
 
-    async def reached(self) -> None:
-        """Wait until the switch has acknowledged all that was asked for so far."""
-        if not self.settled:
-            future = asyncio.get_running_loop().create_future()
+    def reached(self) -> asyncio.Future[None]:
+        """Done when the switch has acknowledged all that was asked for so far; many wait, so it is no task."""
+        future = asyncio.get_running_loop().create_future()
+        if self.settled:
+            future.set_result(None)
+        else:
             self._waiting.append((self._asked, future))
-            await future
+        return future
 
     def connected(self) -> None:
         """The switch can be asked; what it holds has to be read."""

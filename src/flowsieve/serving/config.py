@@ -20,7 +20,7 @@ from flowsieve.network.tree import TreeMap
 from flowsieve.scenario.encoding import Encoding, read_encoding
 from flowsieve.scenario.mistakes import Mistakes
 from flowsieve.scenario.network import Network, read_network
-from flowsieve.scenario.read import PARTS
+from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.scenario.toml import Section
 from flowsieve.serving.desk import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.southbound.openflow.address import Address
@@ -29,6 +29,7 @@ CONTROLLER = "controller"
 KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls")
 DEADLINE_SECONDS = 30.0
 LONGEST_SECONDS = 86400.0
+LARGEST_COUNT = 1_000_000
 INBAND_RATE = 2000  # packets per second and switch that are handed to the controller
 
 
@@ -109,6 +110,8 @@ def read_config(path: Path) -> Config:
     top.only((*PARTS, CONTROLLER))
     encoding = read_encoding(top)
     network = read_network(top) if "network" in top else None
+    if encoding is not None and network is not None:
+        check_trees(top, network, encoding)
     service = _read_service(top)
     mistakes.check()
     assert encoding is not None
@@ -126,9 +129,9 @@ def _read_service(top: Section) -> Service:
         http=_addresses(section),
         lease=_seconds(section, "lease", default.lease),
         deadline=_seconds(section, "deadline", default.deadline),
-        inband=section.table.get("inband", True) is not False,
-        inband_rate=section.whole("inband_rate", 1_000_000) or default.inband_rate,
-        most_calls=section.whole("most_calls", 1_000_000) or default.most_calls,
+        inband=_truth(section, "inband", default.inband),
+        inband_rate=_count(section, "inband_rate", default.inband_rate),
+        most_calls=_count(section, "most_calls", default.most_calls),
     )
 
 
@@ -142,6 +145,22 @@ def _addresses(section: Section) -> tuple[str, ...]:
         with section.kept("http"):
             Address.parse(each)
     return tuple(found)
+
+
+def _truth(section: Section, key: str, default: bool) -> bool:
+    value = section.table.get(key, default)
+    if not isinstance(value, bool):
+        section.wrong(key, f"{key} is {shown(value)}; right is true or false")
+        return default
+    return value
+
+
+def _count(section: Section, key: str, default: int) -> int:
+    value = section.table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
+        section.wrong(key, f"{key} is {shown(value)}; right is a whole number from 1 to {LARGEST_COUNT}")
+        return default
+    return value
 
 
 def _seconds(section: Section, key: str, default: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -199,7 +200,10 @@ async def serve(config: Config, lab: Lab, ready: Callable[[Daemon, float], None]
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reread.set)
+    gc.disable()  # what is remembered is large, and stays: nothing of it is worth looking through
     async with serving(config, lab) as daemon:
+        gc.freeze()
+        gc.enable()
         ready(daemon, time.perf_counter() - start)
         ending = asyncio.create_task(stopped.wait())
         while not ending.done():

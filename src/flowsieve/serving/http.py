@@ -11,13 +11,15 @@ import contextlib
 import json
 import os
 import socket
+import stat
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Annotated, Any, Self
 
 import uvicorn
-from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.requests import ClientDisconnect
 
@@ -39,6 +41,7 @@ EXAMPLE = {
     "op": "sub",
     "filter": "price < 50",
 }
+EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
 
 
 def make_app(desk: Desk, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
@@ -48,6 +51,11 @@ def make_app(desk: Desk, dispatcher: Dispatcher, metrics: Metrics | None = None)
     @app.exception_handler(FlowsieveError)
     async def wrong(request: Request, error: FlowsieveError) -> Response:
         return _answer({"error": {"kind": kind_of(error), "text": str(error)}})
+
+    @app.exception_handler(RequestValidationError)
+    async def unread(request: Request, error: RequestValidationError) -> Response:
+        missing = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+        return _answer({"error": {"kind": "bad", "text": missing}})
 
     @app.post("/v1/calls", openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
     async def call(request: Request) -> Response:
@@ -102,11 +110,15 @@ def make_app(desk: Desk, dispatcher: Dispatcher, metrics: Metrics | None = None)
         """What a subscription would cost, before it is made."""
         return views.quote(dispatcher, host, filter)
 
-    @app.post("/v1/explain")
-    async def explain(
-        host: Annotated[str, Body()], event: Annotated[dict[str, bool | int | float | str], Body()]
-    ) -> dict[str, Any]:
+    @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
+    async def explain(request: Request) -> dict[str, Any]:
         """The way of an event, hop by hop, and why."""
+        asked = await _read(request)
+        host, event = asked.get("host"), asked.get("event")
+        if not isinstance(host, str) or not isinstance(event, dict):
+            raise BadMessage(
+                "what is to be explained has a host, a text, and an event, an object of attributes"
+            )
         return await views.explanation(dispatcher, host, event)
 
     if metrics is not None:
@@ -147,8 +159,12 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        for address in self.addresses:
-            self._sockets.append(_listening(address))
+        try:
+            for address in self.addresses:
+                self._sockets.append(_listening(address))
+        except BadInput:
+            self._close()
+            raise
         self._task = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started:
             if self._task.done():
@@ -163,7 +179,10 @@ class HttpServer:
         assert self._task is not None
         self._server.should_exit = self._server.force_exit = True
         await self._task
-        for own, address in zip(self._sockets, self.addresses, strict=True):
+        self._close()
+
+    def _close(self) -> None:
+        for own, address in zip(self._sockets, self.addresses, strict=False):
             own.close()
             if address.path is not None:
                 with contextlib.suppress(OSError):
@@ -220,13 +239,18 @@ def _body(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
 def _listening(address: Address) -> socket.socket:
     try:
         if address.path is None:
-            own = socket.create_server((address.host, address.port), backlog=1024)
+            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+            own = socket.create_server((address.host, address.port), family=family, backlog=1024)
         else:
             _check_free(address.path)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(address.path)  # noqa: PTH108
             own = socket.socket(socket.AF_UNIX)
-            own.bind(address.path)
+            try:
+                own.bind(address.path)
+            except OSError:
+                own.close()
+                raise
             own.listen(1024)
     except OSError as error:
         raise BadInput(f"requests cannot be taken at {address}: {error.strerror or error}") from None
@@ -236,6 +260,9 @@ def _listening(address: Address) -> socket.socket:
 
 def _check_free(path: str) -> None:
     """A socket that nobody listens to any more may be replaced, no other file."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116
+            raise BadInput(f"requests cannot be taken at unix:{path}: there is a file, and it is no socket")
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(path)

@@ -5,6 +5,7 @@ It is bound to the port at which the host is plugged in, so it is worth nothing 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -35,18 +36,29 @@ class Tokens:
 
     def valid(self, host: str, token: str) -> bool:
         """Whether a token is that of a host; it takes as long for any."""
-        return hmac.compare_digest(self.of(host).encode(), token.encode())
+        return hmac.compare_digest(self.of(host).encode(), token.encode(errors="replace"))
 
 
 def kept_secret(path: Path) -> bytes:
     """The secret in a file, which is made if it is not there; nobody else may read it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+        if not path.exists():
+            _make(path)
         return path.read_bytes()
     except OSError as error:
         raise BadInput(f"the secret cannot be kept in {path}: {error.strerror}") from None
-    with os.fdopen(made, "wb") as file:
-        file.write(secrets.token_bytes(SECRET_BYTES))
-    return path.read_bytes()
+
+
+def _make(path: Path) -> None:
+    """A new secret, whole at once; if somebody else makes one at the same time, the first stays."""
+    new = path.with_name(f"{path.name}-{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(SECRET_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(new)
+    finally:
+        new.unlink(missing_ok=True)

@@ -128,7 +128,8 @@ class Channel:
             link = await self._live_link(deadline)
             try:
                 entries = within(await self._ask(link, link.list_entries()), groups)
-                strangers = [entry for entry in entries if entry.flow is None]
+                said = [(entry, entry.flow) for entry in entries]
+                strangers = [entry for entry, flow in said if flow is None]
                 answer = await self._ask(link, link.remove(strangers)) if strangers else None
             except Lost as error:
                 raise SwitchError(f"switch {self.switch} cannot be read: {error}") from error
@@ -136,8 +137,8 @@ class Channel:
                 raise SwitchError(f"switch {self.switch} does not remove entries: {answer.failure.reason}")
             if self._link is link:
                 self.unknown = None
-            flows = [flow for entry in entries if (flow := entry.flow) is not None]
-            return tuple(sorted(flows, key=lambda flow: flow.key)), len(strangers)
+            flows = [flow for _, flow in said if flow is not None]
+            return tuple(sorted(flows, key=_by_key)), len(strangers)
 
     async def list_ports(self) -> tuple[Port, ...]:
         """The ports that the switch has."""
@@ -259,3 +260,9 @@ class Channel:
                 yield
         finally:
             self._waiting -= 1
+
+
+def _by_key(flow: Flow) -> tuple[int, int, int, int]:
+    """The order of `Flow.key`, of plain numbers: tables are large."""
+    where = flow.match.destination
+    return where.family, where.bits, where.length, flow.priority

@@ -1,0 +1,102 @@
+"""The controller killed at random, a hundred times: `make soak KILLS=100`.
+
+A round is a lab of its own, under traffic and a burst of requests, whose controller is killed ten times and started
+again, also while it starts; then once more while nobody asks anything, when not one flow may change. A line of JSON
+per round tells what happened to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import signal
+import sys
+import time
+import traceback
+
+from burst import bursting
+from daemonic import Daemonic, daemonic
+from hatchery import Hatchery
+
+TOPOLOGIES = ("ring:6", "line:4", "ring:9", "grid:3,3")
+KILLS_A_ROUND = 10
+ROUND_SECONDS = 480.0
+
+
+async def one_round(seed: int, kills: int, hatchery: Hatchery) -> dict[str, object]:
+    """A lab, some kills, the judgement."""
+    dice = random.Random(seed)
+    topology = dice.choice(TOPOLOGIES)
+    async with daemonic(topology, hatchery, seconds=ROUND_SECONDS) as there:
+        await there.start()
+        await there.populate()
+        answered, again, starts = 0, 0, []
+        left = kills
+        while left:
+            async with bursting(there, dice) as burst:
+                for _ in range(dice.randint(1, min(left, 3))):
+                    starts.append(await killed(there, dice))
+                    left -= 1
+            await burst.check()
+            answered, again = answered + burst.answered, again + burst.again
+        await there.became_ready()
+        with there.watched() as watch:
+            await there.stop_it(signal.SIGKILL)
+            await there.start()
+            await there.became_ready()
+            assert watch.changes == {}, watch.changes
+        lost = await there.judge()
+        return {
+            "seed": seed,
+            "topology": topology,
+            "kills": kills + 1,
+            "answered": answered,
+            "asked_again": again,
+            "longest_start": round(max(starts), 2),
+            "events": sum(map(len, there.sent.values())),
+            "lost": lost,
+            "outside_outages": len(there.missed),
+            "dropped_by_wires": there.dropped,
+        }
+
+
+async def killed(there: Daemonic, dice: random.Random) -> float:
+    """Kill it at some moment of a burst, perhaps again while it starts; how many seconds its last start took."""
+    await asyncio.sleep(dice.uniform(0.0, 0.8))
+    await there.stop_it(signal.SIGKILL)
+    if dice.random() < 0.3:
+        there.begin()
+        await asyncio.sleep(dice.uniform(0.0, 1.5))
+        await there.stop_it(signal.SIGKILL)
+    begin = time.monotonic()
+    await there.start()
+    return time.monotonic() - begin
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    asked = parser.parse_args()
+    end, left, rounds, failed = time.monotonic() + 60 * asked.minutes, asked.kills, 0, 0
+    with Hatchery() as hatchery:
+        while left > 0 and time.monotonic() < end:
+            seed, start, kills = asked.seed + rounds, time.monotonic(), min(left, KILLS_A_ROUND)
+            try:
+                told = asyncio.run(one_round(seed, kills, hatchery))
+            except Exception as error:  # whatever it was, the next round starts afresh
+                failed += 1
+                traceback.print_exc()
+                told = {"seed": seed, "failed": f"{type(error).__name__}: {error}"}
+            rounds, left = rounds + 1, left - kills
+            print(json.dumps(told | {"seconds": round(time.monotonic() - start, 1)}), flush=True)
+    told = {"rounds": rounds, "failed": failed, "kills": asked.kills - left, "first_seed": asked.seed}
+    print(json.dumps(told), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""What an operator, a disk and strangers do to a controller that runs: it says what is wrong, and events flow on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from burst import bursting
+from daemonic import Daemonic, daemonic, ofctl
+from hatchery import Hatchery
+
+from flowsieve.client.session import connect
+from flowsieve.client.sockets import interface_index, leave_by
+from flowsieve.errors import Denied
+from flowsieve.header.address import address_text
+from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+
+pytestmark = pytest.mark.real
+
+COMMAND = Path(sys.executable).with_name("flowsieve")
+STRINGS = 300  # of random bytes, to each place
+Story = Callable[[Daemonic], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def hatchery() -> Iterator[Hatchery]:
+    with Hatchery() as made:
+        yield made
+
+
+def play(story: Story, hatchery: Hatchery, topology: str = "ring:4") -> None:
+    async def whole() -> None:
+        async with daemonic(topology, hatchery) as there:
+            await story(there)
+
+    asyncio.run(whole())
+
+
+def command(there: Daemonic, *options: str) -> subprocess.CompletedProcess[str]:
+    words = [COMMAND, *there.command(*options)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+
+
+async def some(there: Daemonic, seed: int, seconds: float = 0.5, clients: int = 3) -> None:
+    """A burst of requests, and the look whether the controller holds what it promised."""
+    async with bursting(there, random.Random(seed), clients) as burst:
+        await asyncio.sleep(seconds)
+    await burst.check()
+
+
+# SIGHUP.
+
+
+def test_a_configuration_that_is_read_again_changes_no_more_than_it_has_to(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        await there.populate()
+        await some(there, 1)
+        await there.became_ready()
+        with there.watched() as watch:
+            there.signal(signal.SIGHUP)
+            await there.logged("0 flow operations follow")
+            there.configure("lease = 7")
+            there.signal(signal.SIGHUP)
+            await there.logged("0 flow operations follow", times=2)
+            there.config.write_text("[schema\n")
+            there.signal(signal.SIGHUP)
+            await there.logged("the configuration stays as it was")
+            assert watch.changes == {}
+        async with connect(f"unix:{there.lab.requests}", "h1", there.token("h1")) as client:
+            assert client._welcome.lease == 7
+        fullest = max(map(len, there.tables().values()))
+        there.configure("lease = 7", capacity=fullest // 2)
+        there.signal(signal.SIGHUP)
+        await there.logged("flow operations follow", times=3)
+        await there.became_ready()
+        content = [sum("ff0e" in flow for flow in flows) for flows in there.tables().values()]
+        assert max(content) <= fullest // 2
+        rows = await there.ask("/v1/subscriptions")
+        await there.subscribe("h2", "a < 50")
+        assert len(await there.ask("/v1/subscriptions")) == len(rows) + 1
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_shorter_lease_ends_no_client_that_keeps_to_the_one_it_was_promised(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        there.configure("lease = 6")
+        await there.start()
+        await there.populate()
+        held = len(await there.ask("/v1/subscriptions"))
+        there.configure("lease = 1")
+        there.signal(signal.SIGHUP)
+        await there.logged("0 flow operations follow")
+        await asyncio.sleep(4.0)  # longer than clients of old have between renewals
+        assert len(await there.ask("/v1/subscriptions")) == held
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+# The disk.
+
+
+def test_a_torn_journal_costs_nothing_that_was_acknowledged_before_the_tear(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        dice = random.Random(3)
+        await there.start()
+        await there.populate()
+        await some(there, 2)
+        await there.stop_it(signal.SIGKILL)
+        wal = there.state / "journal.db-wal"
+        with wal.open("ab") as file:  # what a power cut may leave behind the last transaction
+            file.write(dice.randbytes(dice.randrange(1, 9000)))
+        with there.watched() as watch:
+            await there.start()
+            await there.became_ready()
+            assert watch.changes == {}
+        await some(there, 3)
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_journal_without_its_end_makes_a_network_that_does_what_the_rest_says(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        async with bursting(there, random.Random(4), 3):
+            await asyncio.sleep(0.5)
+        before = {row["id"] for row in await there.ask("/v1/subscriptions")}
+        await there.stop_it(signal.SIGKILL)
+        wal = there.state / "journal.db-wal"
+        with wal.open("r+b") as file:
+            file.truncate(wal.stat().st_size * 2 // 3)
+        await there.start()
+        await there.became_ready()
+        left = {row["id"] for row in await there.ask("/v1/subscriptions")}
+        assert left != before
+        assert (await there.ask("/v1/verify"))["holds"]
+        await some(there, 5)
+
+    play(story, hatchery)
+
+
+def test_a_journal_that_is_no_journal_is_refused_and_nothing_is_touched(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        await some(there, 6)
+        await there.stop_it(signal.SIGTERM)
+        journal = there.state / "journal.db"
+        journal.write_bytes(random.Random(7).randbytes(journal.stat().st_size))
+        with there.watched() as watch:
+            done = await asyncio.to_thread(command, there, "--json")
+            assert done.returncode == 1, done
+            assert done.stdout == ""
+            assert "is damaged" in done.stderr and "Traceback" not in done.stderr
+            assert watch.changes == {}
+
+    play(story, hatchery)
+
+
+def test_a_full_disk_stops_requests_and_nothing_else(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        there.state.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", there.state], check=True)
+        try:
+            await full_disk(there)
+        finally:
+            with contextlib.suppress(AssertionError):
+                await there.stop_it(signal.SIGKILL)
+            subprocess.run(["umount", "-l", there.state], check=True)
+
+    play(story, hatchery)
+
+
+async def full_disk(there: Daemonic) -> None:
+    await there.start()
+    await there.populate()
+    await some(there, 8)
+    ballast = there.state / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+    async with bursting(there, random.Random(9), 3) as burst:  # until what is left of old pages is used up
+        await there.became_ready(False)
+        await asyncio.sleep(0.3)
+    await burst.check()
+    assert burst.refused and all("disk is full" in text for text in burst.refused), burst.refused
+    told = await there.ask("/v1/ready")
+    assert "disk is full" in told["troubles"]["journal"]
+    a, b = (await there.ask("/v1/topology"))["trees"][0]["edges"][0]
+    async with there.outage():  # trees are mended all the same
+        there.lab.set_link(a, b, False)
+        await there.down([a, b])
+        assert (await there.ask("/v1/verify"))["holds"]
+    ballast.unlink()
+    await some(there, 10)  # the first request finds that there is room
+    await there.became_ready()
+    await there.stop_it(signal.SIGKILL)
+    await there.start()
+    await there.down([a, b])
+    assert await there.judge() >= 0
+
+
+# Strangers.
+
+
+def test_a_wrong_token_is_told_and_does_nothing(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        for token in ("", "0" * 32, there.token("h2")):
+            with pytest.raises(Denied, match="h1"):
+                async with connect(f"unix:{there.lab.requests}", "h1", token):
+                    pass
+        with there.lab.inside("h1"):
+            with pytest.raises(Denied, match="token"):
+                async with connect("inband:eth0", "h1", there.token("h2")):
+                    pass
+            with pytest.raises(Denied, match="h2"):  # a right one, at another's port
+                async with connect("inband:eth0", "h2", there.token("h2")):
+                    pass
+            async with connect("inband:eth0", "h1", there.token("h1")) as client:
+                await client.subscribe("a < 10")
+                assert len(await there.ask("/v1/subscriptions")) == 1
+        assert await there.ask("/v1/subscriptions") == []
+
+    play(story, hatchery)
+
+
+def test_random_bytes_at_every_door_disturb_nobody(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        dice = random.Random(11)
+        await there.start()
+        await there.populate()
+        with there.watched() as watch:
+            for where in ("unix", "tcp"):
+                for number in range(STRINGS):
+                    await knock(there, where, noise(dice, number))
+            datagrams(there, [dice.randbytes(dice.randrange(1, 1400)) for _ in range(STRINGS)])
+            async with httpx.AsyncClient() as client:
+                for text in ("", "{", "[]", "9" * 5000, '{"a":' * 5000, json.dumps({"session": 3, "n": -1})):
+                    answer = await client.post(f"http://127.0.0.1:{there.port}/v1/calls", content=text)
+                    assert answer.status_code == 400, answer.text
+                    assert answer.json()["error"]["kind"] == "bad"
+            assert watch.changes == {}
+        await some(there, 12)
+        await there.became_ready()
+        assert not [each for each in there.log() if "trace" in each]
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def noise(dice: random.Random, number: int) -> bytes:
+    """Random bytes, some of which begin as a request would."""
+    heads = (
+        b"",
+        b"POST /v1/calls HTTP/1.1\r\nContent-Length: 99\r\n\r\n",
+        b"GET /v1/",
+        b"GET / HTTP/1.1\r\n",
+    )
+    return heads[number % len(heads)] + dice.randbytes(dice.randrange(1, 300))
+
+
+async def knock(there: Daemonic, where: str, data: bytes) -> None:
+    if where == "unix":
+        _, writer = await asyncio.open_unix_connection(there.lab.requests)
+    else:
+        _, writer = await asyncio.open_connection("127.0.0.1", there.port)
+    with contextlib.suppress(OSError):
+        writer.write(data)
+        await writer.drain()
+    writer.transport.abort()
+
+
+def datagrams(there: Daemonic, strings: list[bytes]) -> None:
+    """Send to the address in the network that is the controller's, slowly enough to be handed over."""
+    where = address_text(6, CONTROL_ADDRESSES[6].first)
+    with there.lab.inside("h1"), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own:
+        index = interface_index("eth0")
+        leave_by(own, index, hops=1, loop=False)
+        for data in strings:
+            own.sendto(data, (where, CONTROL_PORT, 0, index))
+            time.sleep(0.001)
+
+
+# Looking without touching.
+
+
+def test_a_dry_run_says_what_a_start_would_change(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        await there.populate()
+        await there.became_ready()
+        with there.watched() as watch:
+            done = await asyncio.to_thread(command, there, "--dry-run")
+            assert (done.returncode, done.stdout) == (0, "nothing would be changed\n"), done
+            await there.stop_it(signal.SIGKILL)
+            assert watch.changes == {}
+            switch, flow = next(
+                (switch, flow) for switch, flows in there.tables().items() for flow in flows if "ff0e" in flow
+            )
+            match = flow.split(" actions=")[0].split(", ")[1]  # without its cookie
+            ofctl(there.lab, switch, "--strict", "del-flows", flow=match)
+            done = await asyncio.to_thread(command, there, "--dry-run", "--json")
+            assert json.loads(done.stdout) == {"changes": {switch: {"install": 1}}}, done
+            assert list(watch.changes) == [switch] and len(watch.changes[switch]) == 1
+            await there.start()
+            await there.became_ready()
+            assert len(watch.changes[switch]) == 2 and len(watch.changes) == 1
+
+    play(story, hatchery)

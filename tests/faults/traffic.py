@@ -1,0 +1,257 @@
+"""Applications that publish and subscribe on the hosts of a lab, and the judgement over what they logged.
+
+The publishers' own logs tell what was sent and when, the subscribers' logs what arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flowsieve.client.session import Client, connect
+from flowsieve.client.stats import Stats
+from flowsieve.content.filter import Filter
+from flowsieve.lab.daemon import packets_taken
+from flowsieve.lab.lab import Lab
+from flowsieve.lab.namespace import entered
+
+PATIENCE = 30.0  # seconds for anything to come about
+QUIET = 1.0  # seconds without an arrival, after which none is expected any more
+LOOKS = 20  # at what is under way
+RATE = 150.0  # events per second and publisher
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event as its publisher logged it."""
+
+    at: float
+    values: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A subscription, from its acknowledgement on, and what arrived for it: (publisher, number) of each event."""
+
+    host: str
+    filter: Filter
+    since: float
+    got: list[tuple[bytes, int]] = field(default_factory=list)
+
+
+class App(threading.Thread):
+    """An application on a host, on a thread and a loop of its own: that is how it gets into the host's namespace."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        host: str,
+        work: Callable[[Client], Awaitable[None]],
+        publishes: bool,
+        token: str = "",
+    ) -> None:
+        super().__init__(name=f"app on {host}", daemon=True)
+        self.host = host
+        self.publishes = publishes
+        self.stats = Stats()
+        self.failure: BaseException | None = None
+        self._lab, self._work, self._token = lab, work, token
+        self._ended = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self._lab.inside(self.host):
+                asyncio.run(self._talk())
+        except BaseException as error:  # told when the application is ended
+            self.failure = error
+
+    async def _talk(self) -> None:
+        async with connect(f"unix:{self._lab.requests}", self.host, self._token) as client:
+            work = asyncio.ensure_future(self._work(client))
+            while not self._ended.is_set() and not work.done():
+                await asyncio.sleep(0.02)
+            self.stats = replace(client.stats)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            if not self._ended.is_set():
+                work.result()
+
+    def leave(self) -> None:
+        """Have it end, at its own pace."""
+        self._ended.set()
+
+    def end(self) -> Stats:
+        """Have it leave; what it counted. Raises what went wrong in it."""
+        self.leave()
+        self.join(PATIENCE)
+        assert not self.is_alive(), f"{self.name} does not end"
+        if self.failure is not None:
+            raise self.failure
+        return self.stats
+
+
+class Traffic:
+    """Who publishes and subscribes in a lab, and what came of it; `outages` excuse what was lost in them."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.sent: dict[bytes, dict[int, Sent]] = {}
+        self.wanted: list[Wanted] = []
+        self.outages: list[tuple[float, float]] = []
+        self.dropped = 0  # packets that came to a switch's port outside outages, and were never taken there
+        self.missed: set[tuple[bytes, int]] = (
+            set()
+        )  # events that some subscription did not get, outside outages
+        self.cut_off: set[str] = set()  # hosts that are gone for good
+        self.apps: list[App] = []
+        self._untaken = untaken(lab)
+        self._random = random.Random(1)
+
+    # Applications.
+
+    async def publish(self, host: str, rate: float = RATE) -> None:
+        """Have an application on a host publish random events from now on."""
+        began = threading.Event()
+        seed = self._random.random()
+
+        async def work(client: Client) -> None:
+            await client.advertise("True")
+            log = self.sent[client.publisher] = {}
+            dice, start, number = random.Random(seed), time.monotonic(), 0
+            began.set()
+            while True:
+                while number < (time.monotonic() - start) * rate:
+                    values = {"a": dice.randrange(256), "b": dice.randrange(256)}
+                    at = time.monotonic()
+                    log[client.publish_nowait(values)] = Sent(at, values)
+                    number += 1
+                await asyncio.sleep(0.002)
+
+        await self._begin(host, work, began, publishes=True)
+
+    async def subscribe(self, host: str, *filters: str) -> None:
+        """Have an application on a host subscribe; returns when all of it is acknowledged."""
+        began = threading.Event()
+
+        async def work(client: Client) -> None:
+            async with asyncio.TaskGroup() as tasks:
+                for text in filters:
+                    subscription = await client.subscribe(text)
+                    wanted = Wanted(host, subscription.filter, time.monotonic())
+                    self.wanted.append(wanted)
+
+                    async def listen(subscription=subscription, wanted=wanted) -> None:  # type: ignore[no-untyped-def]
+                        async for event in subscription:
+                            wanted.got.append((event.publisher, event.seq))
+
+                    tasks.create_task(listen())
+                began.set()
+
+        await self._begin(host, work, began, publishes=False)
+
+    async def populate(self) -> None:
+        """Two publishers, and subscribers on some hosts."""
+        hosts = list(self.lab.topology.hosts)
+        await self.publish(hosts[0])
+        await self.publish(hosts[len(hosts) // 2])
+        for number, host in enumerate(hosts[1:8]):
+            await self.subscribe(host, f"{20 * number} <= a < {20 * number + 90}", f"b < {30 + 10 * number}")
+
+    async def _begin(
+        self, host: str, work: Callable[[Client], Awaitable[None]], began: threading.Event, publishes: bool
+    ) -> None:
+        app = App(self.lab, host, work, publishes, self.token(host))
+        self.apps.append(app)
+        async with asyncio.timeout(PATIENCE):
+            while not began.is_set():
+                if app.failure is not None:
+                    raise app.failure
+                await asyncio.sleep(0.01)
+
+    def token(self, host: str) -> str:
+        """What a host shows to its controller; nothing, where that believes everybody."""
+        return ""
+
+    def stop(self) -> None:
+        """Have all applications end, whatever they are at."""
+        for app in self.apps:
+            app.leave()
+        for app in self.apps:
+            app.join(PATIENCE)
+
+    # Judgement.
+
+    async def compare(self) -> int:
+        """Let all that is under way arrive, then compare the logs; how many events were lost, all excused."""
+        there = [app for app in self.apps if app.host not in self.cut_off]
+        stats = [await asyncio.to_thread(app.end) for app in there if app.publishes]
+        await self._quiet()
+        stats += [await asyncio.to_thread(app.end) for app in there if not app.publishes]
+        await self._count_dropped()
+        lost = sum(self._missing(wanted) for wanted in self.wanted if wanted.host not in self.cut_off)
+        assert len(self.missed) <= self.dropped, (  # one dropped packet is one event's, for however many
+            f"{len(self.missed)} events were missed, and the wires dropped {self.dropped} packets"
+        )
+        assert sum(each.malformed for each in stats) == 0
+        assert sum(each.overflow for each in stats) == 0
+        return lost
+
+    async def _count_dropped(self) -> None:
+        """What the wires dropped on a machine too busy to forward: the law lets them, and it is counted."""
+        self.dropped += max(0, await never_taken(self.lab) - self._untaken)
+
+    async def _quiet(self) -> None:
+        """Wait until nothing has arrived for a while."""
+        count, since, end = -1, time.monotonic(), time.monotonic() + PATIENCE
+        while time.monotonic() < min(since + QUIET, end):
+            if count != (count := sum(len(wanted.got) for wanted in self.wanted)):
+                since = time.monotonic()
+            await asyncio.sleep(0.02)
+
+    def _missing(self, wanted: Wanted) -> int:
+        """How many events a subscription missed while something was broken; none may be missing otherwise."""
+        got = Counter(wanted.got)
+        doubled = [event for event, times in got.items() if times > 1]
+        assert not doubled, f"{wanted.host} got {len(doubled)} events twice, {doubled[:3]} among them"
+        lost = 0
+        for publisher, log in self.sent.items():
+            for number, event in log.items():
+                if event.at < wanted.since or not wanted.filter.matches(event.values):
+                    continue
+                if (publisher, number) not in got:
+                    excused = any(begin < event.at < until for begin, until in self.outages)
+                    assert excused or self.dropped, (
+                        f"{wanted.host} missed event {number}, sent {event.at - wanted.since:.3f} s after "
+                        f"{wanted.filter.text!r} was acknowledged, and no wire dropped a packet"
+                    )
+                    if not excused:
+                        self.missed.add((publisher, number))
+                    lost += 1
+        strange = [each for each in got if each[1] not in self.sent.get(each[0], {})]
+        assert not strange, f"{wanted.host} got {len(strange)} events that nobody logged"
+        return lost
+
+
+async def never_taken(lab: Lab) -> int:
+    """How many packets came in at switches' ports that no switch will ever take; some are only under way."""
+    looks = []
+    for _ in range(LOOKS):
+        looks.append(await asyncio.to_thread(untaken, lab))
+        await asyncio.sleep(0.005)
+    return min(looks)
+
+
+def untaken(lab: Lab) -> int:
+    """How many packets came in at switches' ports and were not taken by a switch."""
+    with entered(lab.switch_namespace):
+        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()[2:]
+    ports = {lab.interface(s, near) for s in lab.topology.switches for near in lab.topology.neighbours(s)}
+    rows = [line.split(":") for line in lines]
+    return sum(int(row[1].split()[1]) for row in rows if row[0].strip() in ports) - packets_taken(lab)
