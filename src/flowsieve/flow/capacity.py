@@ -80,7 +80,8 @@ class FittedTables:
                 )
                 exact = joined(exact, more)
         except TableFull:
-            self._coarse, self._withheld = was, exact
+            again = update.touched | self._withheld.keys()  # also what is full and changes nothing by itself
+            self._coarse, self._withheld = was, {switch: [] for switch in again} | exact
             raise
         self._withheld = {}
         for switch in sorted(was.keys() | self._coarse.keys()):
@@ -92,9 +93,9 @@ class FittedTables:
         return exact
 
     def table(self, switch: str) -> dict[Dz, Ports]:
-        """What a switch should hold."""
+        """What a switch should hold: as the last update that was not refused had it."""
         coarse = self._coarse.get(switch)
-        return coarse.table if coarse else self.compiler.table(switch)
+        return coarse.table if coarse else self._exact_before(switch, self._withheld.get(switch, []))
 
     def waste(self) -> dict[str, float]:
         """Per coarsened switch: the unwanted copies per event that its table is expected to send."""
