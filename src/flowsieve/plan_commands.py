@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,11 @@ from flowsieve.options import (
 )
 from flowsieve.pipeline.schema_file import read_schema
 from flowsieve.pipeline_work import working
+
+if TYPE_CHECKING:
+    from flowsieve.content.event import EventBatch
+    from flowsieve.pipeline.ingest import Intake
+    from flowsieve.pipeline.planning.sampling import HoldBack
 
 
 def add_to(app: typer.Typer) -> None:
@@ -192,7 +197,7 @@ def evaluate(
             if table is None:
                 candidates = candidates_on(work.spark, contenders.plans, wanted.filters, max_dz, weights)
             else:
-                known = {rule: weights if weights is not None else _planned_on(rule, intake) for rule in rules}
+                known = {rule: weights or _planned_on(rule, intake) for rule in rules}
                 samples = [known[rule] for rule in rules]
                 candidates = table_candidates(contenders.plans, wanted.filters, table, samples)
         scores: dict[int, Any] = {}
@@ -223,6 +228,6 @@ def _planned_on(rule: HoldBack | None, intake: Intake) -> EventBatch:
 
     if rule is None:
         raise BadInput(
-            "--table needs events to cut the table by, and all that there are are judged; give others: --sample E2"
+            "--table needs events to cut the table by, and those given are all judged; give others: --sample E2"
         )
     return sample(rule.planned_on(intake.events), intake.schema, intake.account.good)

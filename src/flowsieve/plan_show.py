@@ -43,6 +43,8 @@ def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) ->
     budget = (
         f"{result['max_dz']} dz a subscription" if result["max_dz"] else "any number of dz a subscription"
     )
+    if "table" in result:
+        budget = f"covers for a table of {result['table']:,} entries"
     judged = [
         f"{row['events']:,} events, {row['matches']:,} matches: {row['judged_on']}; {budget}" for row in plans
     ]

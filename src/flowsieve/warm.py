@@ -23,10 +23,13 @@ from flowsieve.index.sample import EventSample
 from flowsieve.index.selective import SelectivePlan
 from flowsieve.network.generators import line
 from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.cut_coverage import candidate_of
+from flowsieve.pipeline.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.matcher import Matcher
 from flowsieve.pipeline.planning.methods import Method, make, on_sample
 from flowsieve.pipeline.planning.portfolio import auto
 from flowsieve.pipeline.planning.selection import matches_along
+from flowsieve.pipeline.planning.table_cut import cut_table
 from flowsieve.pipeline.snapshot import Snapshot, Traffic
 from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
 
@@ -90,6 +93,9 @@ def _warm_planning(events: EventBatch) -> None:
             assert make(Method.parse(method), shop).bits <= 8
     boxes = BoxTable.of(SCHEMA, single)
     assert len(matches_along(boxes, boxes.points(events))) == len(SCHEMA)
+    plan = RegularPlan.make(SCHEMA, bits=8)
+    candidates = [Candidate.of(plan, single, 8), candidate_of(cut_table(plan, single, events, 20), single)]
+    assert not any(score.false_negatives for score in evaluate_here(candidates, boxes, events))
 
 
 def _warm_replay(events: EventBatch) -> None:

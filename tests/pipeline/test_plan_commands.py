@@ -105,6 +105,33 @@ def test_a_plan_is_judged_on_what_was_held_back_from_it_and_on_all_if_asked(
     assert everything["fpr"] == everything["false_positives"] / everything["deliveries"]
 
 
+def test_covers_for_a_whole_table_are_judged_by_its_entries(
+    workload: Path, flowsieve: Flowsieve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan.json"
+    planned(flowsieve, workload, out, "--method", "lw", "--max-dz", 0)
+    single = flowsieve("evaluate", "--plan", out, *data(workload), "--max-dz", 4, "--json").json
+    answer = flowsieve("evaluate", "--plan", out, *data(workload), "--table", 100, "--json")
+    assert answer.status == 0, answer.err
+    assert (answer.json["table"], answer.json["false_negatives"]) == (100, 0)
+    assert 80 < answer.json["prefixes"] <= 100 < single["prefixes"]
+    assert answer.json["fpr"] < single["fpr"]
+    assert "held back" in answer.json["judged_on"]
+    assert max(row["prefixes"] for row in answer.json["subscriptions"]) == answer.json["prefixes_max"]
+    plan_show.evaluation(answer.json, [answer.json])
+    assert "covers for a table of 100 entries" in " ".join(capsys.readouterr().out.split())
+
+    everything = ["evaluate", "--plan", out, *data(workload), "--all"]
+    refused = flowsieve(*everything, "--table", 100)
+    assert refused.status == 2
+    assert "give others: --sample E2" in " ".join(refused.err.split())
+    sample = ["--sample", workload / "events.parquet"]
+    assert flowsieve(*everything, "--table", 100, *sample, "--json").json["events"] == 1500
+    none = flowsieve(*everything, "--table", 0)
+    assert none.status == 2
+    assert "--table is 0; right is a number of entries from 1 on" in " ".join(none.err.split())
+
+
 def test_other_events_than_those_planned_on_are_all_judged_for_several_plans_at_once(
     spark: SparkSession,
     workload: Path,

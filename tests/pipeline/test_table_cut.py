@@ -59,7 +59,9 @@ def every_cut(plan: IndexPlan, cell: Cell) -> Iterator[tuple[Cell, ...]]:
                 yield (*low, *high)
 
 
-def price_of(plan: IndexPlan, filters: tuple[Filter, ...], events: EventBatch, cell: Cell, price: float) -> float:
+def price_of(
+    plan: IndexPlan, filters: tuple[Filter, ...], events: EventBatch, cell: Cell, price: float
+) -> float:
     """What an entry for a cell costs: the price, and its events for all who touch it; nothing if nobody does."""
     places = plan.places(events)
     wanted = sum(

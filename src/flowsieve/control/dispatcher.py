@@ -124,7 +124,7 @@ class Dispatcher:
         """Serve a request; returns when the switches that it depends on have acknowledged what follows from it.
 
         It is written down before it is worked on. An advertisement that ends shrinks late: what its publisher sent
-        before has to arrive first.
+        before has to arrive first. What ends, ends: a switch that is away hears of it when it is back.
         """
         self.state.check(request)
         if request.op is Op.UNADVERTISE:
@@ -140,10 +140,13 @@ class Dispatcher:
             await self._undo(request, origin, reason)
             return Outcome({}, ((request, reason),))
         except SwitchError as error:
-            await self._undo(request, origin, error)
-            raise
+            if request.op.adding:
+                await self._undo(request, origin, error)
+                raise
         except asyncio.CancelledError:
-            if not self._ending:  # else it stays asked for, and is served when the controller is back
+            if (
+                request.op.adding and not self._ending
+            ):  # else it stays asked for, and is served when the controller is back
                 self._background(self._undo(request, origin, SwitchError("its client did not wait for it")))
             raise
         return outcome
@@ -350,6 +353,9 @@ class Dispatcher:
         """A switch has less room than we thought: make do with it, or let those who wait hear that it cannot be."""
         known = self.state.capacity(error.switch)
         room = error.capacity if known is None or known > error.capacity else known - 1
+        if room < 1:
+            self._upkeep[error.switch].fail(error)
+            return
         log.warning("switch %s has room for %d entries", error.switch, room)
         self._background(self._bound(error.switch, room))
 

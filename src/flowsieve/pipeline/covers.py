@@ -1,4 +1,7 @@
-"""Covers of many filters, made on Spark: each is a search of its own, and there are thousands."""
+"""Covers of many filters, made on Spark: each is a search of its own, and there are thousands.
+
+Those of a whole table are one search, over a bounded sample, and are made here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.pipeline.coverage import Listed, Touching
+from flowsieve.pipeline.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation import Candidate
+from flowsieve.pipeline.planning.table_cut import cut_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +58,14 @@ def candidates_on(
         else:
             out.append(Candidate(plan, Touching.of(plan, filters), prefixes))
     return out
+
+
+def table_candidates(
+    plans: Sequence[IndexPlan], filters: Sequence[Filter], capacity: int, samples: Sequence[EventBatch]
+) -> list[Candidate]:
+    """Candidates whose covers are those of a whole table of at most so many entries, cut by a sample for each plan."""
+    pairs = zip(plans, samples, strict=True)
+    return [candidate_of(cut_table(plan, filters, some, capacity), filters) for plan, some in pairs]
 
 
 def _cover(

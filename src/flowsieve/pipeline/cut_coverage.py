@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -98,4 +98,5 @@ class CutCoverage:
 def candidate_of(cut: TableCut, filters: Sequence[Filter]) -> Candidate:
     """A plan with the covers that a cut gives; of its table each entry counts once, however many have it."""
     coverage = CutCoverage.of(cut, filters)
-    return Candidate(cut.plan, coverage, coverage.entries(len(filters)), len(cut))
+    prefixes = replace(coverage).entries(len(filters))  # a copy, so that no bits are sent along to executors
+    return Candidate(cut.plan, coverage, prefixes, len(cut))

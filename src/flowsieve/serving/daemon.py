@@ -218,7 +218,7 @@ async def serve(config: Config, lab: Lab, ready: Callable[[Daemon, float], None]
 async def would_change(config: Config, lab: Lab) -> dict[str, dict[str, int]]:
     """What a controller would change in each switch if it started now; nothing is changed."""
     config.check_network(lab.topology)
-    past = look(folder_of(config, lab) / "journal.db", config.encoding.plan.schema)
+    past = look(folder_of(config, lab) / "journal.db", config.encoding.plan.schema, config.base(lab.topology))
     state, _ = recover(past, partial(config.fresh, lab.topology))
     rewritten = deliveries(lab, config.encoding.tag.group.family)
     found: dict[str, dict[str, int]] = {}
