@@ -277,4 +277,4 @@ def test_a_hostile_filter_is_read_or_refused_soon(text: str) -> None:
         assert error.message.startswith(
             ("the filter is too complex", "the filter is longer", "the filter can match")
         )
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5  # not the minutes that it could be made to take
