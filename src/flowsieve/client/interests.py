@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -55,6 +56,7 @@ class Subscription(_Interest):
         super().__init__(id, filter, cancel)
         self.overflow = 0
         self.checked = False
+        self.asked_at: float | None = time.monotonic()  # until the first event has come
         self._room = room
         self._events: deque[Event] = deque()
         self._news = asyncio.Event()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -88,7 +89,8 @@ class Client:
         with inside():
             self._sender = Sender(welcome.address, welcome.interface)
         self._quiet = Quiet(self._send_digests)
-        connection.report = lambda: self.stats.to_json()
+        self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
+        connection.report = self._report
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
 
     @property
@@ -188,10 +190,20 @@ class Client:
             self._end(error)
         return taken
 
+    def _report(self) -> dict[str, int]:
+        """What the controller is told now and then: counts, and the times to first events."""
+        first = {"first_events": self._first_events, "first_event_us": self._first_event_us}
+        return self.stats.to_json() | first
+
     def _hand_on(self, arrival: Arrival | None) -> None:
         if arrival is not None:
             for name in arrival.subscriptions:
-                if not self._subscriptions[name].put(arrival.event):
+                subscription = self._subscriptions[name]
+                if subscription.asked_at is not None:
+                    self._first_events += 1
+                    self._first_event_us += int(1e6 * (time.monotonic() - subscription.asked_at))
+                    subscription.asked_at = None
+                if not subscription.put(arrival.event):
                     self._overflow += 1
                     self._stats.delivered -= 1
 

@@ -37,12 +37,14 @@ class SqliteJournal:
     """The journal of one controller; a second one that opens the same file is told so.
 
     `base` names what the entries are about (schema, network, tag): a journal of something else is not taken up.
+    `appended` hears how many entries were written, and how many seconds that took.
     """
 
-    def __init__(self, path: Path, base: str) -> None:
+    def __init__(
+        self, path: Path, base: str, appended: Callable[[int, float], None] = lambda entries, seconds: None
+    ) -> None:
         self.path = path
-        self.appended = 0  # entries, since it was opened
-        self.seconds = 0.0  # that it took to write them
+        self._appended = appended
         self._last = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         try:
@@ -77,8 +79,7 @@ class SqliteJournal:
         rows = [json.dumps(entry_to_json(entry)) for entry in entries]
         start = time.perf_counter()
         last = await self._run(lambda: self._write(rows))
-        self.appended += len(rows)
-        self.seconds += time.perf_counter() - start
+        self._appended(len(rows), time.perf_counter() - start)
         return last
 
     async def compact(self, snapshot: Snapshot, number: int) -> None:

@@ -99,7 +99,7 @@ async def serving(config: Config, lab: Lab) -> AsyncIterator[Daemon]:
     topology, service = lab.topology, config.service
     config.check_network(topology)
     folder, metrics, ears = folder_of(config, lab), Metrics(), Ears()
-    journal = SqliteJournal(folder / "journal.db", config.base(topology))
+    journal = SqliteJournal(folder / "journal.db", config.base(topology), metrics.appended)
     try:
         state, ledger = recover(journal.load(config.encoding.plan.schema), partial(config.fresh, topology))
         tokens = Tokens(kept_secret(folder / "secret"), topology)
