@@ -24,10 +24,10 @@ from benchmarks.processes import Usage, watched
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.drawn import Drawn
 from flowsieve.pipeline.evaluation import Bench, Candidate, Count, evaluate
 from flowsieve.pipeline.files import write_frame
 from flowsieve.pipeline.planning.making import make_plan, workshop_on
-from flowsieve.pipeline.planning.sampling import sample
 from flowsieve.pipeline.session import session
 from flowsieve.pipeline.subscriptions import Subscriptions
 from flowsieve.pipeline.synth import synth_events, synth_subscriptions
@@ -53,9 +53,10 @@ def run() -> Result:
         filters = tuple(Filter.parse(row["filter"], workload.schema) for row in rows)
         wanted = Subscriptions(workload.schema, tuple(row["id"] for row in rows), filters)
         boxes = wanted.boxes
-        plan = make_plan("lw", workshop_on(events, wanted, BITS, 0, EVENTS, most=20_000)).plan
+        with workshop_on(events, wanted, BITS, 0, EVENTS, most=20_000) as shop:
+            plan = make_plan("lw", shop).plan
         candidate = Candidate.of(plan, filters, 0, count=False)
-        some = sample(events, workload.schema, EVENTS, ALONE)
+        some = Drawn.of(events, workload.schema, EVENTS, ALONE).ask(lambda events: events)
         (score,) = evaluate([candidate], boxes, events)
         assert score.events == EVENTS and score.false_negatives == 0
 

@@ -22,8 +22,8 @@ from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.workloads import REAL, Judged, zipfsel
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.planning.methods import Method, make, on_sample
-from flowsieve.pipeline.planning.portfolio import auto
+from flowsieve.pipeline.planning.methods import Method, Workshop, make
+from flowsieve.pipeline.planning.portfolio import auto_here
 
 BITS, BUDGET, JUDGED = 23, 32, 500
 PEERS = ("ri", "gs+ri", "gs+asi")
@@ -35,9 +35,9 @@ BUDGETED = ("zipfsel", "PADRES")  # also judged with a budget
 
 def rates(load: Judged, max_dz: int) -> tuple[dict[str, float], str, float]:
     """The rates of `auto` and of peers, what auto chose, and how long it took."""
-    shop = on_sample(load.schema, load.filters, BITS, max_dz, load.events)
+    shop = Workshop(load.schema, load.filters, BITS, max_dz, load.events)
     start = time.perf_counter()
-    outcome = auto(shop, DEADLINE)
+    outcome = auto_here(shop, DEADLINE)
     seconds = time.perf_counter() - start
     plans = {text: make(Method.parse(text), shop) for text in PEERS} | {"auto": outcome.plan}
     filters = load.filters[:: max(1, len(load.filters) // JUDGED)] if max_dz else load.filters

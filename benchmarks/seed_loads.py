@@ -23,7 +23,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.planning.methods import Workshop, make_over, on_sample
+from flowsieve.pipeline.planning.methods import Workshop, make_over
 from flowsieve.pipeline.plots import COLORS, LOOK, MARKERS
 from flowsieve.pipeline.workload import Terrain, Workload
 
@@ -80,7 +80,7 @@ def _said(schema: Schema, last: int, low: Sequence[int], high: Sequence[int]) ->
 
 
 def workshop(load: Judged) -> Workshop:
-    return on_sample(load.schema, load.filters, BITS, 0, load.events)
+    return Workshop(load.schema, load.filters, BITS, 0, load.events)
 
 
 def rates(load: Judged, plans: Sequence[IndexPlan], events: EventBatch | None = None) -> list[float]:

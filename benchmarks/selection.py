@@ -16,7 +16,7 @@ from benchmarks.workloads import zipfsel
 from flowsieve.pipeline import match_kernel
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.matcher import Matcher
-from flowsieve.pipeline.planning.methods import on_sample
+from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.selection import matches_along
 from flowsieve.pipeline.statistics import empty_sums
 
@@ -75,7 +75,7 @@ def run() -> Result:
 
     cs = min(seconds(correlate) for _ in range(3))
     assert np.diagonal(sums.along).tolist() == (3 * out).tolist()
-    shop = on_sample(load.schema, load.filters, 23, 0, load.events)
+    shop = Workshop(load.schema, load.filters, 23, 0, load.events)
     times = {
         name: rounded(seconds(lambda name=name: shop.select(name))) for name in ("evs", "emcs", "cs", "gs")
     }

@@ -28,7 +28,7 @@ from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.coverage import Listed
 from flowsieve.pipeline.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.planning.methods import Method, make, on_sample
+from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.table_cut import cut_table
 
 BITS, METHOD, MOST = 23, "lw", 0.6
@@ -57,7 +57,7 @@ class Pair:
 
 def pairs(load: Judged) -> dict[tuple[int, str], Pair]:
     """By budget and peer."""
-    plan = make(Method.parse(METHOD), on_sample(load.schema, load.filters, BITS, 0, load.events))
+    plan = make(Method.parse(METHOD), Workshop(load.schema, load.filters, BITS, 0, load.events))
     boxes, found = BoxTable.of(load.schema, load.filters), {}
     for budget in BUDGETS:
         for peer, weighed in PEERS.items():

@@ -27,9 +27,9 @@ from flowsieve.pipeline.schema_file import read_schema
 from flowsieve.pipeline_work import working
 
 if TYPE_CHECKING:
-    from flowsieve.content.event import EventBatch
+    from flowsieve.pipeline.drawn import Drawn
     from flowsieve.pipeline.ingest import Intake
-    from flowsieve.pipeline.planning.sampling import HoldBack
+    from flowsieve.pipeline.planning.holding import HoldBack
 
 
 def add_to(app: typer.Typer) -> None:
@@ -96,8 +96,8 @@ def plan(
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
     with working(master, max_bad, time_column) as work:
         from flowsieve.pipeline.plan_file import Planned, write_plan
+        from flowsieve.pipeline.planning.holding import HoldBack, fingerprint
         from flowsieve.pipeline.planning.making import check_method, make_plan, workshop_on
-        from flowsieve.pipeline.planning.sampling import HoldBack, fingerprint
 
         check_method(method)
         subscribed = work.subscriptions(subscriptions, space)
@@ -106,10 +106,12 @@ def plan(
         with work.watched("reading"):
             rule = HoldBack.latest(good, hold_back)
             name = fingerprint(good)
-        with work.watched("planning"):
-            shop = workshop_on(
-                rule.planned_on(good), wanted, bits, max_dz, intake.account.good, dimensions, seed
-            )
+        planned_on = rule.planned_on(good)
+        with (
+            work.watched("planning"),
+            workshop_on(planned_on, wanted, bits, max_dz, intake.account.good, dimensions, seed) as shop,
+        ):
+            sampled = shop.sampled
             made = make_plan(
                 method, shop, deadline, started, tell=lambda _, *far: work.tell("candidates", *far)
             )
@@ -121,7 +123,7 @@ def plan(
             "bits": made.plan.bits,
             "dimensions": list(getattr(made.plan, "dimensions", space.names)),
             "max_dz": max_dz,
-            "planned_on": {"events": len(shop.events), "of": intake.account.good, "held_back": rule.text},
+            "planned_on": {"events": sampled, "of": intake.account.good, "held_back": rule.text},
             "portfolio": made.portfolio,
             "plan": str(out),
             "read": read,
@@ -181,8 +183,8 @@ def evaluate(
     space = contenders.schema
     with working(master, max_bad, time_column) as work:
         from flowsieve.pipeline.covers import candidates_on, table_candidates
+        from flowsieve.pipeline.drawn import Drawn
         from flowsieve.pipeline.evaluation import evaluate as count
-        from flowsieve.pipeline.planning.sampling import sample as draw
 
         wanted = work.subscriptions(subscriptions, space).subscriptions
         intake = work.events(events, space)
@@ -192,7 +194,7 @@ def evaluate(
         weights = None
         if sample is not None:
             some = work.events(sample, space)
-            weights = draw(some.events, space, some.account.good)
+            weights = Drawn.of(some.events, space, some.account.good)
         with work.watched("covers"):
             if table is None:
                 candidates = candidates_on(work.spark, contenders.plans, wanted.filters, max_dz, weights)
@@ -222,12 +224,12 @@ def evaluate(
     return 1 if any(score.false_negatives for score in scores.values()) else 0
 
 
-def _planned_on(rule: HoldBack | None, intake: Intake) -> EventBatch:
+def _planned_on(rule: HoldBack | None, intake: Intake) -> Drawn:
     """A sample of the events that a plan was made from."""
-    from flowsieve.pipeline.planning.sampling import sample
+    from flowsieve.pipeline.drawn import Drawn
 
     if rule is None:
         raise BadInput(
             "--table needs events to cut the table by, and those given are all judged; give others: --sample E2"
         )
-    return sample(rule.planned_on(intake.events), intake.schema, intake.account.good)
+    return Drawn.of(rule.planned_on(intake.events), intake.schema, intake.account.good)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowsieve import replay_show, show
-from flowsieve.client.publisher import SHOWN
 from flowsieve.errors import BadInput
 from flowsieve.options import (
     FlowsFile,
@@ -30,9 +29,6 @@ from flowsieve.options import (
 from flowsieve.pipeline.files import check_free
 from flowsieve.pipeline.schema_file import read_schema
 from flowsieve.pipeline_work import Work, working
-from flowsieve.scenario.files import read_flows
-from flowsieve.scenario.play import settled
-from flowsieve.scenario.read import read_scenario
 
 if TYPE_CHECKING:
     from flowsieve.pipeline.plan_file import Contenders
@@ -73,6 +69,11 @@ def replay(
     they are, and any number of events goes through them.
     """
     started = time.perf_counter()
+    from flowsieve.client.publisher import SHOWN
+    from flowsieve.scenario.files import read_flows
+    from flowsieve.scenario.play import settled
+    from flowsieve.scenario.read import read_scenario
+
     setting = read_scenario(scenario)
     dump = read_flows(flows, setting) if flows else None
     if host is not None:
@@ -201,9 +202,9 @@ def _measured(
     max_dz: int,
 ) -> tuple[Sweep, list[Shown], list[str]]:
     """What plans are worth on events and subscriptions, the pictures of them, and what was measured on what."""
+    from flowsieve.pipeline.drawn import Drawn
     from flowsieve.pipeline.figures import of_plans
     from flowsieve.pipeline.plan_file import judged_on
-    from flowsieve.pipeline.planning.sampling import sample
     from flowsieve.pipeline.plots import MOST_DOTS
     from flowsieve.pipeline.sweeps import covers_of, sweep, trials_of
 
@@ -215,8 +216,9 @@ def _measured(
         rules = {*contenders.held_back(intake.events)}
         rule = rules.pop() if len(rules) == 1 else None  # plans are compared on the same events
         judged = intake.events if rule is None else rule.judged_on(intake.events)
-        drawn = sample(intake.events, contenders.schema, intake.account.good, MOST_DOTS)
-    pictures = list(of_plans(plans, drawn, wanted.filters, axes))
+        drawn = Drawn.of(intake.events, contenders.schema, intake.account.good, MOST_DOTS)
+        dots = drawn.ask(lambda events: events)  # the few that a picture shows
+    pictures = list(of_plans(plans, dots, wanted.filters, axes))
     trials = list(trials_of(plans, max_dz))
     with work.watched("covers"):
         candidates = covers_of(work.spark, trials, wanted.filters)

@@ -26,8 +26,8 @@ from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.matcher import Matcher
-from flowsieve.pipeline.planning.methods import Method, make, on_sample
-from flowsieve.pipeline.planning.portfolio import auto
+from flowsieve.pipeline.planning.methods import Method, Workshop, make
+from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
 from flowsieve.pipeline.planning.table_cut import cut_table
 from flowsieve.pipeline.snapshot import Snapshot, Traffic
@@ -87,8 +87,8 @@ def _warm_planning(events: EventBatch) -> None:
     single = tuple(Filter.parse(f"{n} <= level < {n + 30} and ratio < 0.{n}5", SCHEMA) for n in range(9))
     several = (*single, Filter.parse("level < 20 or kind == 'a'", SCHEMA))
     for filters, max_dz in ((single, 0), (several, 0), (several, 8)):
-        shop = on_sample(SCHEMA, filters, 8, max_dz, events)
-        assert not auto(shop, 600).passed_over
+        shop = Workshop(SCHEMA, filters, 8, max_dz, events)
+        assert not auto_here(shop, 600).passed_over
         for method in ("si", "cs+ri", "emcs+asi"):
             assert make(Method.parse(method), shop).bits <= 8
     boxes = BoxTable.of(SCHEMA, single)

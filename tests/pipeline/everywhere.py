@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.covers import candidates_on
+from flowsieve.pipeline.covers import candidates_on, table_candidates
+from flowsieve.pipeline.drawn import Drawn
 from flowsieve.pipeline.evaluation import evaluate
 from flowsieve.pipeline.infer import infer_schema
 from flowsieve.pipeline.ingest import read_events
@@ -59,11 +60,14 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     wanted = Subscriptions(WORKLOAD.schema, tuple(row["id"] for row in rows), filters)
     with phase(spark, "statistics"):
         found = statistics(events, wanted.boxes)
-    with phase(spark, "planning"):
-        shop = workshop_on(events, wanted, 12, 4, EVENTS, most=1_500)
+    with phase(spark, "planning"), workshop_on(events, wanted, 12, 4, EVENTS, most=1_500) as shop:
         made = [make_plan(method, shop, UNHURRIED) for method in METHODS]
     with phase(spark, "covers"):
-        candidates = candidates_on(spark, [one.plan for one in made], filters, 4)
+        drawn = Drawn.of(events, WORKLOAD.schema, EVENTS, 1_000)
+        plans = [one.plan for one in made]
+        candidates = candidates_on(spark, plans, filters, 4)
+        candidates += candidates_on(spark, plans[-1:], filters, 4, drawn)
+        candidates += table_candidates(plans[-1:], filters, 200, [drawn])
     with phase(spark, "evaluation"):
         scores = evaluate(candidates, wanted.boxes, events)
     setting = read_scenario(Path(scenario_file))
@@ -85,7 +89,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
         "passed_over": (made[-1].portfolio or {})["passed_over"],
         "scores": {
             method: [score.to_json(), score.covered.tolist()]
-            for method, score in zip(METHODS, scores, strict=True)
+            for method, score in zip((*METHODS, "weighed", "cut"), scores, strict=True)
         },
         "replayed": {key: value for key, value in replayed.to_json().items() if key != "executors"},
         "schema": schema.to_json(),

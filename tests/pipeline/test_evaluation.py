@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +15,17 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.pipeline import covers
 from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.covers import candidates_on
+from flowsieve.pipeline.covers import candidates_on, table_candidates
+from flowsieve.pipeline.cut_coverage import candidate_of
+from flowsieve.pipeline.drawn import Drawn
 from flowsieve.pipeline.evaluation import Candidate, Score, evaluate, evaluate_here
-from flowsieve.pipeline.planning.making import make_plan, workshop_on
-from flowsieve.pipeline.planning.methods import INDEXERS, Method, make, on_sample
-from flowsieve.pipeline.planning.sampling import HoldBack, fingerprint, sample
+from flowsieve.pipeline.planning.holding import HoldBack, fingerprint
+from flowsieve.pipeline.planning.making import SparkWorkshop, make_plan, workshop_on
+from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
+from flowsieve.pipeline.planning.portfolio import Trial, candidates
+from flowsieve.pipeline.planning.table_cut import cut_table
 from flowsieve.pipeline.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
@@ -29,7 +37,7 @@ SINGLE = tuple(wanted for wanted in FILTERS if len(wanted.boxes) == 1)  # which 
 
 @pytest.fixture(scope="module")
 def plans() -> list[IndexPlan]:
-    shop = on_sample(SCHEMA, FILTERS, 10, 0, events_of(12, 1200))
+    shop = Workshop(SCHEMA, FILTERS, 10, 0, events_of(12, 1200))
     return [make(Method.parse(text), shop) for text in INDEXERS]
 
 
@@ -107,11 +115,22 @@ def test_spark_counts_the_same_however_events_are_split(
 
 
 def test_covers_made_on_spark_weigh_by_the_events_that_they_are_given(
-    spark: SparkSession, plans: list[IndexPlan]
+    spark: SparkSession, plans: list[IndexPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weights = events_of(15, 400)
-    (there,) = candidates_on(spark, plans[:1], FILTERS, 4, weights)
-    here = Candidate.of(plans[0], FILTERS, 4, EventSample.of(plans[0], weights))
+    drawn = Drawn.of(frame_of(spark, events_of(15, 400), 3), SCHEMA, 400, 300)
+    monkeypatch.setattr(covers, "LEAST", len(FILTERS) // 3)  # so that there are several tasks
+    there = candidates_on(spark, plans[:2], FILTERS, 4, drawn)
+    weights = _seen(drawn)
+    for plan, found in zip(plans, there, strict=False):
+        here = Candidate.of(plan, FILTERS, 4, EventSample.of(plan, weights))
+        assert found.coverage.digest == here.coverage.digest
+
+
+def test_tables_are_cut_where_the_sample_is(spark: SparkSession, plans: list[IndexPlan]) -> None:
+    drawn = Drawn.of(frame_of(spark, events_of(15, 400), 3), SCHEMA, 400, 300)
+    (there,) = table_candidates(plans[:1], FILTERS, 30, [drawn])
+    assert drawn.ask(lambda events: os.getpid()) != os.getpid()
+    here = candidate_of(cut_table(plans[0], FILTERS, _seen(drawn), 30), FILTERS)
     assert there.coverage.digest == here.coverage.digest
 
 
@@ -127,19 +146,71 @@ def test_plans_do_not_depend_on_how_events_are_split(spark: SparkSession) -> Non
     made = []
     for parts in (1, 5):
         frame = frame_of(spark, events, parts)
-        shop = workshop_on(frame, wanted, 10, 0, len(events), most=500)
-        made.append(
-            [make_plan(text, shop).plan for text in ("evs+ri", "cs+asi", "gs+asi", "lw", "kd", "auto")]
-        )
+        with workshop_on(frame, wanted, 10, 0, len(events), most=500) as shop:
+            made.append(
+                [make_plan(text, shop).plan for text in ("evs+ri", "cs+asi", "gs+asi", "lw", "kd", "auto")]
+            )
     assert made[0] == made[1]
+
+
+def test_auto_gives_up_what_executors_have_not_finished_when_its_time_is_over(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Subscriptions(SCHEMA, tuple(f"s{i}" for i in range(len(FILTERS))), FILTERS)
+    with workshop_on(frame_of(spark, events_of(16, 900), 2), wanted, 10, 4, 900, most=500) as shop:
+        monkeypatch.setattr(SparkWorkshop, "try_out", _late_but_for("lw"))
+        start = time.monotonic()
+        made = make_plan("auto", shop, deadline=4.0)
+        assert time.monotonic() - start < 60  # and not the ten minutes that the others would take
+    assert made.portfolio is not None
+    assert made.portfolio["chosen"] == "lw"
+    assert set(made.portfolio["passed_over"]) == {*candidates(4)} - {"lw"}
+
+
+def test_a_candidate_that_fails_fails_the_portfolio(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = Subscriptions(SCHEMA, tuple(f"s{i}" for i in range(len(FILTERS))), FILTERS)
+    with workshop_on(frame_of(spark, events_of(16, 900), 2), wanted, 10, 4, 900, most=500) as shop:
+        monkeypatch.setattr(SparkWorkshop, "try_out", _failing)
+        with pytest.raises(Exception, match="no such luck"):
+            make_plan("auto", shop)
+
+
+def _late_but_for(name: str) -> Callable[[SparkWorkshop, str, float], Trial]:
+    """Candidates that take their time in executors, all but one."""
+    there = SparkWorkshop.try_out
+
+    def try_out(shop: SparkWorkshop, other: str, seconds: float) -> Trial:
+        if other != name:
+            shop.drawn.ask(lambda events: time.sleep(600))
+        return there(shop, other, seconds)
+
+    return try_out
+
+
+def _failing(shop: SparkWorkshop, name: str, seconds: float) -> Trial:
+    def work(events: EventBatch) -> Trial:
+        raise ValueError("no such luck")
+
+    return shop.drawn.ask(work)
 
 
 def test_a_sample_is_bounded_and_drawn_by_the_ids_alone(spark: SparkSession) -> None:
     events = events_of(17, 3000)
-    drawn = [sample(frame_of(spark, events, parts), SCHEMA, 3000, 400) for parts in (1, 4)]
+    drawn = [_seen(Drawn.of(frame_of(spark, events, parts), SCHEMA, 3000, 400)) for parts in (1, 4)]
     assert [len(some) for some in drawn] == [400, 400]
     for name in SCHEMA.names:
         assert (drawn[0].columns[name] == drawn[1].columns[name]).all()
+
+
+def test_a_sample_of_no_event_is_asked_as_well(spark: SparkSession) -> None:
+    none = frame_of(spark, events_of(1, 4), 1).where("level < 0")
+    drawn = Drawn.of(none, SCHEMA, 0, 10)
+    assert drawn.ask(len) == 0
+    assert {name: len(column) for name, column in _seen(drawn).columns.items()} == dict.fromkeys(
+        SCHEMA.names, 0
+    )
 
 
 def test_events_are_held_back_by_time_or_else_by_lot(spark: SparkSession) -> None:
@@ -162,3 +233,11 @@ def test_a_fingerprint_tells_events_apart_but_not_their_order(spark: SparkSessio
     one, other = events_of(19, 200), events_of(20, 200)
     assert fingerprint(frame_of(spark, one, 1)) == fingerprint(frame_of(spark, one, 4))
     assert fingerprint(frame_of(spark, one, 1)) != fingerprint(frame_of(spark, other, 1))
+
+
+def _seen(drawn: Drawn) -> EventBatch:
+    """The events of a sample, brought here to be looked at."""
+    try:
+        return drawn.ask(lambda events: events)
+    finally:
+        drawn.forget()

@@ -22,9 +22,9 @@ from flowsieve.pipeline.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning import cut_kernel, stab_kernel
 from flowsieve.pipeline.planning.cutting import Profile, avoiding, balancing, best_cut
 from flowsieve.pipeline.planning.material import Material
-from flowsieve.pipeline.planning.methods import INDEXERS, Method, make, on_sample
+from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
 from flowsieve.pipeline.planning.ordering import best_order
-from flowsieve.pipeline.planning.portfolio import auto
+from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 from flowsieve.pipeline.planning.stabbing import fewest_unstabbed
 
@@ -35,7 +35,7 @@ METHODS = (*INDEXERS, "evs+si", "emcs+asi", "cs+ri", "gs+asi", "gs+lw", "gs+kd",
 @pytest.mark.parametrize("max_dz", [0, 6])
 def test_no_method_loses_an_event_that_it_never_saw(text: str, max_dz: int) -> None:
     filters = filters_of(3, 90)
-    plan = make(Method.parse(text), on_sample(SCHEMA, filters, 14, max_dz, events_of(1, 1500)))
+    plan = make(Method.parse(text), Workshop(SCHEMA, filters, 14, max_dz, events_of(1, 1500)))
     again = plan_from_json(json.loads(json.dumps(plan_to_json(plan))), SCHEMA)
     assert again == plan
     assert plan.bits <= 14
@@ -74,15 +74,15 @@ def workload(seed: int) -> tuple[Schema, tuple[Filter, ...], EventBatch, EventBa
 @pytest.mark.parametrize("selection", ["emcs", "cs", "gs", "brs"])
 def test_selections_find_the_dimensions_that_tell_subscriptions_apart(selection: str) -> None:
     schema, filters, events, _ = workload(1)
-    shop = on_sample(schema, filters, 12, 0, events)
+    shop = Workshop(schema, filters, 12, 0, events)
     assert sorted(shop.select(selection)) == [1, 4]
 
 
 def test_planners_beat_the_regular_index_on_later_events_and_auto_is_as_good_as_the_best() -> None:
     schema, filters, events, later = workload(2)
-    shop = on_sample(schema, filters, 12, 0, events)
+    shop = Workshop(schema, filters, 12, 0, events)
     plans = {text: make(Method.parse(text), shop) for text in ("ri", "gs+ri", "gs+asi", "lw", "kd")}
-    plans["auto"] = auto(shop, 120).plan
+    plans["auto"] = auto_here(shop, 120).plan
     scores = evaluate_here(
         [Candidate.of(plan, filters, 0, count=False) for plan in plans.values()],
         BoxTable.of(schema, filters),
@@ -96,10 +96,10 @@ def test_planners_beat_the_regular_index_on_later_events_and_auto_is_as_good_as_
 
 def test_auto_keeps_its_deadline_and_says_what_it_passed_over() -> None:
     schema, filters, events, _ = workload(3)
-    shop = on_sample(schema, filters, 12, 0, events)
-    auto(shop, 120)  # compiled
+    shop = Workshop(schema, filters, 12, 0, events)
+    auto_here(shop, 120)  # compiled
     start = time.monotonic()
-    outcome = auto(shop, 0.01)
+    outcome = auto_here(shop, 0.01)
     assert time.monotonic() - start < 10
     assert [trial.name for trial in outcome.trials] == ["lw"]
     assert "kd" in outcome.passed_over
@@ -107,7 +107,7 @@ def test_auto_keeps_its_deadline_and_says_what_it_passed_over() -> None:
 
 def test_a_search_for_an_order_ends_when_its_time_is_over() -> None:
     schema, filters, events, _ = workload(4)
-    material = on_sample(schema, filters, 9, 8, events).material
+    material = Workshop(schema, filters, 9, 8, events).material
     rated = []
 
     def rate(plan: LevelwisePlan) -> float:
@@ -121,7 +121,7 @@ def test_a_search_for_an_order_ends_when_its_time_is_over() -> None:
 
 def test_auto_keeps_its_deadline_when_everything_takes_long() -> None:
     schema, filters, events, _ = workload(5)
-    shop = on_sample(schema, filters, 9, 8, events)
+    shop = Workshop(schema, filters, 9, 8, events)
     now = 0.0
 
     def clock() -> float:  # every look at it costs a second: a busy machine
@@ -129,7 +129,7 @@ def test_auto_keeps_its_deadline_when_everything_takes_long() -> None:
         now += 1.0
         return now
 
-    outcome = auto(shop, 120.0, clock=clock)
+    outcome = auto_here(shop, 120.0, clock=clock)
     assert now <= 120.0
     assert "lw, for the budget" in {trial.name for trial in outcome.trials}
     assert {trial.name for trial in outcome.trials} >= {"lw", "gs+asi", "kd, small"}
@@ -139,7 +139,7 @@ def test_the_same_material_gives_the_same_plan() -> None:
     filters = filters_of(5, 60)
     for text in ("si", "asi", "lw", "kd", "cs+asi"):
         one, other = (
-            make(Method.parse(text), on_sample(SCHEMA, filters, 12, 0, events_of(4, 900))) for _ in range(2)
+            make(Method.parse(text), Workshop(SCHEMA, filters, 12, 0, events_of(4, 900))) for _ in range(2)
         )
         assert one == other
 
@@ -196,13 +196,13 @@ def test_matches_along_a_dimension_are_counted_as_the_statistics_have_them() -> 
         assert matches_along(boxes, points).tolist() == plain
     boxes = BoxTable.of(schema, filters)
     plain = matches_along(boxes, boxes.points(events)).tolist()
-    figures = on_sample(schema, filters, 12, 0, events).statistics()
+    figures = Workshop(schema, filters, 12, 0, events).statistics()
     assert np.diagonal(figures.matched).tolist() == plain
 
 
 def test_greedy_never_beats_brute_force() -> None:
     schema, filters, events, _ = workload(5)
-    simulate = on_sample(schema, filters, 10, 0, events).simulate
+    simulate = Workshop(schema, filters, 10, 0, events).simulate
     everything = tuple(range(6))
     by_greed, by_force = greedy(everything, simulate), brute_force(everything, simulate)
     assert simulate([by_force])[0] <= simulate([by_greed])[0] <= simulate([everything])[0]

@@ -20,7 +20,7 @@ from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning import table_cut_kernel as kernel
-from flowsieve.pipeline.planning.methods import INDEXERS, Method, make, on_sample
+from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
 from flowsieve.pipeline.planning.table_cut import axis_last, boxes_of, cut_table, made_up
 
 FILTERS = filters_of(21, 60)
@@ -35,7 +35,7 @@ SMALL = [
 
 @pytest.fixture(scope="module")
 def plans() -> list[IndexPlan]:
-    shop = on_sample(SCHEMA, FILTERS, 10, 0, events_of(22, 1200))
+    shop = Workshop(SCHEMA, FILTERS, 10, 0, events_of(22, 1200))
     return [make(Method.parse(text), shop) for text in INDEXERS]
 
 

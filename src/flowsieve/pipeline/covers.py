@@ -1,11 +1,12 @@
 """Covers of many filters, made on Spark: each is a search of its own, and there are thousands.
 
-Those of a whole table are one search, over a bounded sample, and are made here.
+Those of a whole table are one search, and are made where the sample is that they are made by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +19,9 @@ from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.pipeline.coverage import Listed, Touching
 from flowsieve.pipeline.cut_coverage import candidate_of
+from flowsieve.pipeline.drawn import Drawn, events_of
 from flowsieve.pipeline.evaluation import Candidate
-from flowsieve.pipeline.planning.table_cut import cut_table
+from flowsieve.pipeline.planning.table_cut import TableCut, cut_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,12 +36,17 @@ def candidates_on(
     plans: Sequence[IndexPlan],
     filters: Sequence[Filter],
     max_dz: int,
-    events: EventBatch | None = None,
+    drawn: Drawn | None = None,
 ) -> list[Candidate]:
-    """Candidates for an evaluation: covers of at most `max_dz` dz (0: exact), weighed by events if there are any."""
-    tasks = max(1, min(TASKS, len(plans) * len(filters) // LEAST))
-    frame = spark.range(0, len(plans) * len(filters), 1, tasks)
-    rows = frame.mapInArrow(_cover(list(plans), list(filters), max_dz, events), COLUMNS).collect()
+    """Candidates for an evaluation: covers of at most `max_dz` dz (0: exact), weighed by a sample if there is one."""
+    number = len(plans) * len(filters)
+    tasks = max(1, min(TASKS, number // LEAST))
+    if drawn is None or not max_dz:
+        frame, share = spark.range(0, number, 1, tasks), _numbered
+    else:
+        frame, share = drawn.copies(tasks), partial(_every, tasks, number)
+    cover = partial(_covers, list(plans), list(filters), max_dz)
+    rows = frame.mapInArrow(partial(_each, share, cover), COLUMNS).collect()
     rows.sort(key=lambda row: row["number"])
     out = []
     for i, plan in enumerate(plans):
@@ -61,32 +68,59 @@ def candidates_on(
 
 
 def table_candidates(
-    plans: Sequence[IndexPlan], filters: Sequence[Filter], capacity: int, samples: Sequence[EventBatch]
+    plans: Sequence[IndexPlan], filters: Sequence[Filter], capacity: int, samples: Sequence[Drawn]
 ) -> list[Candidate]:
     """Candidates whose covers are those of a whole table of at most so many entries, cut by a sample for each plan."""
     pairs = zip(plans, samples, strict=True)
-    return [candidate_of(cut_table(plan, filters, some, capacity), filters) for plan, some in pairs]
+    cuts = [drawn.ask(partial(_cut, plan, tuple(filters), capacity)) for plan, drawn in pairs]
+    return [candidate_of(cut, filters) for cut in cuts]
 
 
-def _cover(
-    plans: list[IndexPlan], filters: list[Filter], max_dz: int, events: EventBatch | None
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def cover(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        samples: dict[int, EventSample | None] = {}
-        for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            pairs = [divmod(number, len(filters)) for number in numbers]
-            for i in {i for i, _ in pairs} - samples.keys():
-                samples[i] = EventSample.of(plans[i], events) if events is not None and max_dz else None
-            if max_dz:
-                sets = [plans[i].cover(filters[j], max_dz, samples[i]) for i, j in pairs]
-                counts = [len(dz) for dz in sets]
-                words = [[getattr(dz, name).tobytes() for dz in sets] for name in ("hi", "lo", "length")]
-            else:
-                counts = [plans[i].count_cover(filters[j]) for i, j in pairs]
-                words = [[b""] * len(numbers)] * 3
-            columns = [pa.array(numbers, pa.int64()), pa.array(counts, pa.int64())]
-            columns += [pa.array(column, pa.binary()) for column in words]
-            yield pa.RecordBatch.from_arrays(columns, names=["number", "count", "hi", "lo", "length"])
+def _cut(plan: IndexPlan, filters: Sequence[Filter], capacity: int, events: EventBatch) -> TableCut:
+    return cut_table(plan, filters, events, capacity)
 
-    return cover
+
+Share = Iterator[tuple[Sequence[int], EventBatch | None]]  # numbers of covers to make, and what weighs them
+
+
+def _numbered(batch: pa.RecordBatch) -> Share:
+    yield batch.column("id").to_pylist(), None
+
+
+def _every(tasks: int, number: int, batch: pa.RecordBatch) -> Share:
+    for part, copy in zip(batch.column("part").to_pylist(), batch.column("found").to_pylist(), strict=True):
+        yield range(part, number, tasks), events_of(copy)
+
+
+def _each(
+    share: Callable[[pa.RecordBatch], Share],
+    cover: Callable[[Sequence[int], EventBatch | None], pa.RecordBatch],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for numbers, events in share(batch):
+            yield cover(numbers, events)
+
+
+def _covers(
+    plans: list[IndexPlan],
+    filters: list[Filter],
+    max_dz: int,
+    numbers: Sequence[int],
+    events: EventBatch | None,
+) -> pa.RecordBatch:
+    """The covers with such numbers, which count through all filters for the first plan, then for the next."""
+    pairs = [divmod(number, len(filters)) for number in numbers]
+    if max_dz:
+        samples = {
+            i: None if events is None else EventSample.of(plans[i], events) for i in {i for i, _ in pairs}
+        }
+        sets = [plans[i].cover(filters[j], max_dz, samples[i]) for i, j in pairs]
+        counts = [len(dz) for dz in sets]
+        words = [[getattr(dz, name).tobytes() for dz in sets] for name in ("hi", "lo", "length")]
+    else:
+        counts = [plans[i].count_cover(filters[j]) for i, j in pairs]
+        words = [[b""] * len(pairs)] * 3
+    columns = [pa.array(numbers, pa.int64()), pa.array(counts, pa.int64())]
+    columns += [pa.array(column, pa.binary()) for column in words]
+    return pa.RecordBatch.from_arrays(columns, names=["number", "count", "hi", "lo", "length"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadPlan, BadSchema
 from flowsieve.index.plan import PLANNED, IndexPlan, plan_from_json, plan_to_json
-from flowsieve.pipeline.planning.sampling import HoldBack, fingerprint
+from flowsieve.pipeline.planning.holding import HoldBack, fingerprint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,6 +15,7 @@ from flowsieve.errors import BadInput, nearest
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.matcher import Matcher
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.ordering import Order, best_order, ordered_plan
@@ -22,7 +23,7 @@ from flowsieve.pipeline.planning.parts import NUMBERS, selective_plan
 from flowsieve.pipeline.planning.selection import SELECTIONS, Chosen, Simulate, select
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
 from flowsieve.pipeline.planning.tree import kd_plan
-from flowsieve.pipeline.statistics import Statistics
+from flowsieve.pipeline.statistics import Statistics, add_events, empty_sums, of_sums
 
 INDEXERS = ("ri", "si", "asi", "lw", "kd")
 AUTO = "auto"
@@ -57,18 +58,13 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class Workshop:
-    """All that methods need, made when it is first asked for.
-
-    `statistics` and `simulate` look at all events, on Spark; `events` is a sample of them, in the order of time.
-    """
+    """All that methods need, made when it is first asked for, from subscriptions and a sample of events."""
 
     schema: Schema
     filters: tuple[Filter, ...]
     bits: int
     max_dz: int  # the budget to plan for; 0: any number
-    events: EventBatch
-    statistics: Callable[[], Statistics]
-    simulate: Simulate
+    events: EventBatch  # in the order of time
     dimensions: int | None = None  # how many a selection takes; None: as many as are best
     seed: int = 0
 
@@ -81,9 +77,20 @@ class Workshop:
         return tuple(range(len(self.schema)))
 
     def select(self, selection: str | None) -> Chosen:
+        """The dimensions that a rule chooses by the sample alone."""
         if selection is None:
             return self.everything
         return select(selection, self.schema, self.statistics, self.simulate, self.dimensions, self.seed)
+
+    def statistics(self) -> Statistics:
+        boxes = BoxTable.of(self.schema, self.filters)
+        sums = empty_sums(boxes)
+        add_events(boxes, Matcher.of(boxes), self.events, sums)
+        return of_sums(boxes, sums)
+
+    @cached_property
+    def simulate(self) -> Simulate:
+        return simulate_here(self.events, Simulation.of(self.schema, self.filters, self.bits))
 
     def halves(self) -> tuple[Material, EventBatch]:
         """What to learn from and what to choose by: the latest events of the sample, if they have times."""
@@ -130,7 +137,7 @@ class Judge:
 
 
 def make(method: Method, shop: Workshop) -> IndexPlan:
-    """The plan that a method makes."""
+    """The plan that a method makes by the sample alone."""
     return make_over(method.indexer, shop.material, shop.bits, shop.select(method.selection), shop.judge)
 
 
@@ -160,20 +167,3 @@ def _best_parts(material: Material, bits: int, chosen: Chosen, judge: Judge) -> 
     step = max(1, len(judge.filters) // TRIED)
     scores = Judge.of(material.schema, judge.filters[::step], judge.max_dz).score(plans, probe)
     return plans[min(range(len(plans)), key=lambda i: (scores[i].fpr, i))]
-
-
-def on_sample(
-    schema: Schema, filters: tuple[Filter, ...], bits: int, max_dz: int, events: EventBatch
-) -> Workshop:
-    """A workshop without Spark, where the sample is all there is."""
-    from flowsieve.pipeline.matcher import Matcher
-    from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
-
-    def statistics() -> Statistics:
-        boxes = BoxTable.of(schema, filters)
-        sums = empty_sums(boxes)
-        add_events(boxes, Matcher.of(boxes), events, sums)
-        return of_sums(boxes, sums)
-
-    simulate = simulate_here(events, Simulation.of(schema, filters, bits))
-    return Workshop(schema, filters, bits, max_dz, events, statistics, simulate)

@@ -1,15 +1,18 @@
 """The validated portfolio: no planner wins everywhere, so many are tried, and events that none has seen choose.
 
-Every candidate is made from most of the sample and judged on the rest, the latest events if they have times. The best
-is made once more from the whole sample. A deadline bounds it all: what may not be finished in time is not begun.
+Every candidate is made from most of the sample and judged on the rest, the latest events if they have times; what is
+handed out is made once more, from the whole sample. Candidates know nothing of each other and may be tried side by
+side. A deadline bounds it all: what may not be finished in time is not begun, and what is not finished is given up.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,25 +21,29 @@ from flowsieve.pipeline.planning.cutting import balancing
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.methods import Workshop
-from flowsieve.pipeline.planning.ordering import Order, ordered_plan
+from flowsieve.pipeline.planning.ordering import ordered_plan
 from flowsieve.pipeline.planning.selection import Chosen, select
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
 from flowsieve.pipeline.planning.tree import kd_plan
 
-Make = Callable[[Material, int], IndexPlan]
+Make = Callable[[Material], IndexPlan]
+InTime = Callable[[], bool]
 SMALL_TREE = 1 << 11
-MARGIN = 1.5  # how much longer than the last time something may take
+MARGIN = 1.5  # how much longer than the slowest so far something may take
 RESERVED = 0.95  # of the deadline may be planned with; the rest is for writing down and for the unforeseen
 SEARCHED = 0.6  # of the time left a search may take
+AGAIN = 0.2  # seconds until what is still under way is given up once more
 SELECTED_ON = 16_000  # events
 
 
-class Trial(NamedTuple):
-    """A candidate, how it did on the events kept back, and how long that took."""
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate, how it did on the events kept back, how long that took, and its plan for the whole sample."""
 
     name: str
     fpr: float
     seconds: float
+    plan: IndexPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,83 +63,111 @@ class Outcome:
         }
 
 
-class Entry(NamedTuple):
-    """What is tried. A search is made once; to make its plan again takes no time to speak of."""
-
-    name: str
-    make: Make
-    searches: bool = False
+Attempt = Callable[[str, float], Trial]  # a candidate's name, and the seconds that are left
+Tell = Callable[[str, int, int], None]  # what is tried, how many were, of how many
 
 
 def auto(
-    shop: Workshop,
+    names: Sequence[str],
+    attempt: Attempt,
     deadline: float,
     started: float | None = None,
-    tell: Callable[[str, int, int], None] = lambda name, done, of: None,
+    tell: Tell = lambda name, done, of: None,
     clock: Callable[[], float] = time.monotonic,
+    at_once: int = 1,
+    give_up: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """The best of the portfolio, within so many seconds from the start."""
+    """The best of the candidates, within so many seconds from the start; one is tried however little time there is.
+
+    `give_up` ends the attempts that are under way when the time is over.
+    """
     start = clock() if started is None else started
+    waiting, trials = list(names), dict[str, Trial]()
+    running: dict[Future[Trial], str] = {}
 
     def left() -> float:
         return RESERVED * deadline + start - clock()
 
-    learn, kept = shop.halves()
-    trials: list[Trial] = []
-    passed_over: list[str] = []
-    makers: dict[str, Make] = {}
-    longest = 0.0  # of what takes as long again
-    entries = list(_portfolio(shop, learn, left))
-    for entry in entries:
-        tell(entry.name, len(trials), len(entries))
-        # The winner has to be made again, which may take as long as the slowest so far.
-        if trials and left() < MARGIN * longest + longest:
-            passed_over.append(entry.name)
-            continue
-        began = clock()
-        (score,) = shop.judge.score([entry.make(learn, shop.bits)], kept)
-        seconds = clock() - began
-        if not entry.searches:
-            longest = max(longest, seconds)
-        makers[entry.name] = entry.make
-        trials.append(Trial(entry.name, score.fpr, round(seconds, 3)))
-    best = min(trials, key=lambda trial: trial.fpr)
-    return Outcome(makers[best.name](shop.material, shop.bits), best.name, tuple(trials), tuple(passed_over))
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < at_once:
+                    name, room = waiting.pop(0), left()
+                    longest = max((t.seconds for t in trials.values() if t.name not in SEARCHES), default=0.0)
+                    if room > MARGIN * longest or not (trials or running):
+                        tell(name, len(trials), len(names))
+                        running[pool.submit(attempt, name, room)] = name
+                done = wait(running, max(0.0, left()), return_when=FIRST_COMPLETED).done
+                if running and not done:
+                    break
+                trials |= {running.pop(future): future.result() for future in done}
+        finally:
+            while wait(running, AGAIN).not_done:  # one may just be beginning
+                give_up()
+    trials |= {name: future.result() for future, name in running.items() if future.exception() is None}
+    if not trials:
+        trials[names[0]] = attempt(names[0], 0.0)
+    tried = tuple(trials[name] for name in names if name in trials)
+    best = min(tried, key=lambda trial: trial.fpr)
+    return Outcome(best.plan, best.name, tried, tuple(name for name in names if name not in trials))
 
 
-def _portfolio(shop: Workshop, learn: Material, left: Callable[[], float]) -> Iterator[Entry]:
+def auto_here(
+    shop: Workshop,
+    deadline: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """The best of the portfolio, tried one after the other in this process."""
+    return auto(candidates(shop.max_dz), partial(attempt, shop, clock=clock), deadline, clock=clock)
+
+
+def candidates(max_dz: int) -> tuple[str, ...]:
     """What is tried, the most promising first, except that a search that takes all the time it gets comes late."""
-    everything = shop.everything
-    known: dict[str, Chosen] = {}
+    return tuple(name for name in PORTFOLIO if max_dz or name not in SEARCHES)
 
-    def greedy() -> Chosen:
-        if not known:
-            events = learn.events
-            some = events.take(np.arange(min(SELECTED_ON, len(events))))
-            simulate = simulate_here(some, Simulation.of(shop.schema, shop.filters, shop.bits))
-            known["gs"] = select("gs", shop.schema, shop.statistics, simulate, shop.dimensions)
-        return known["gs"]
 
-    orders: list[Order] = []
+def attempt(shop: Workshop, name: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> Trial:
+    """Try a candidate of the portfolio; if it searches, it does not take all of the seconds."""
+    began = clock()
+    learn, kept = shop.halves()
+    make = PORTFOLIO[name](shop, learn, lambda: clock() - began < SEARCHED * seconds)
+    (score,) = shop.judge.score([make(learn)], kept)
+    plan = make(shop.material)
+    return Trial(name, score.fpr, round(clock() - began, 3), plan)
 
-    def ordered(material: Material, bits: int) -> IndexPlan:
-        if not orders:
-            at_the_end = (1 - SEARCHED) * left()
-            found = shop.judge.order(material, bits, everything, lambda: left() > at_the_end)
-            orders.append(found)
-        return ordered_plan(material, bits, orders[0])
 
-    def balanced(material: Material, bits: int) -> IndexPlan:
-        return levelwise_plan(material, bits, everything, anew=False, halve=balancing)
+def _over_the_best(make: Callable[[Material, int, Chosen], IndexPlan]) -> Callable[..., Make]:
+    """A plan over the dimensions that the greedy selection chooses."""
 
-    yield Entry("lw", lambda material, bits: levelwise_plan(material, bits, everything))
-    yield Entry("gs+asi", lambda material, bits: adaptive_plan(material, bits, greedy()), searches=True)
-    yield Entry("gs+ri", lambda material, bits: regular_plan(material, bits, greedy()))
-    yield Entry("lw, nested", lambda material, bits: levelwise_plan(material, bits, everything, anew=False))
-    yield Entry("lw, balanced", balanced)
-    yield Entry("asi", lambda material, bits: adaptive_plan(material, bits, everything))
-    yield Entry("ri", lambda material, bits: regular_plan(material, bits, everything))
-    yield Entry("kd, small", lambda material, bits: kd_plan(material, bits, everything, SMALL_TREE))
-    if shop.max_dz:
-        yield Entry("lw, for the budget", ordered, searches=True)
-    yield Entry("kd", lambda material, bits: kd_plan(material, bits, everything))
+    def of(shop: Workshop, learn: Material, in_time: InTime) -> Make:
+        some = learn.events.take(np.arange(min(SELECTED_ON, len(learn.events))))
+        simulate = simulate_here(some, Simulation.of(shop.schema, shop.filters, shop.bits))
+        chosen = select("gs", shop.schema, shop.statistics, simulate, shop.dimensions)
+        return lambda material: make(material, shop.bits, chosen)
+
+    return of
+
+
+def _over_all(make: Callable[[Material, int, Chosen], IndexPlan]) -> Callable[..., Make]:
+    return lambda shop, learn, in_time: lambda material: make(material, shop.bits, shop.everything)
+
+
+def _ordered(shop: Workshop, learn: Material, in_time: InTime) -> Make:
+    order = shop.judge.order(learn, shop.bits, shop.everything, in_time)
+    return lambda material: ordered_plan(material, shop.bits, order)
+
+
+# What takes a workshop, what to learn from and whether there is time left to search, and gives what makes plans.
+PORTFOLIO: dict[str, Callable[[Workshop, Material, InTime], Make]] = {
+    "lw": _over_all(levelwise_plan),
+    "gs+asi": _over_the_best(adaptive_plan),
+    "gs+ri": _over_the_best(regular_plan),
+    "lw, nested": _over_all(partial(levelwise_plan, anew=False)),
+    "lw, balanced": _over_all(partial(levelwise_plan, anew=False, halve=balancing)),
+    "asi": _over_all(adaptive_plan),
+    "ri": _over_all(regular_plan),
+    "kd, small": _over_all(partial(kd_plan, nodes=SMALL_TREE)),
+    "lw, for the budget": _ordered,
+    "kd": _over_all(kd_plan),
+}
+SEARCHES = frozenset({"lw, for the budget"})  # which take the time that they get, and need a budget

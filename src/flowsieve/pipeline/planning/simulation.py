@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -141,27 +141,39 @@ def bit_rows(first: NDArray[np.int64], last: NDArray[np.int64], places: int) -> 
     return rows
 
 
-def simulated(events: DataFrame, simulation: Simulation) -> Simulate:
-    """Simulate on Spark: each call is one pass over the events, whatever the number of sets.
+class Simulated:
+    """Simulates on Spark: each call is one pass over the events, whatever the number of sets.
 
     A selection calls it again and again, so that executors keep the events' attributes from the first call on.
     """
-    kept: list[DataFrame] = []
 
-    def simulate(sets: Sequence[Chosen]) -> Sequence[int]:
-        def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            total = np.zeros(len(sets), np.int64)
-            for batch in batches:
-                if batch.num_rows:
-                    total += simulation.counter().deliveries(event_batch(simulation.schema, batch), sets)
-            yield pa.RecordBatch.from_pydict({"counts": pa.array([total], pa.list_(pa.int64()))})
+    def __init__(self, events: DataFrame, simulation: Simulation) -> None:
+        self._events = events
+        self._simulation = simulation
+        self._kept: DataFrame | None = None
 
-        if not kept:
-            kept.append(events.select(*simulation.schema.names).persist())
-        partials = kept[0].mapInArrow(count, "counts array<bigint>").collect()
+    def __call__(self, sets: Sequence[Chosen]) -> Sequence[int]:
+        if self._kept is None:
+            self._kept = self._events.select(*self._simulation.schema.names).persist()
+        count = partial(_count, self._simulation, sets)
+        partials = self._kept.mapInArrow(count, "counts array<bigint>").collect()
         return [int(sum(row["counts"][g] for row in partials)) for g in range(len(sets))]
 
-    return simulate
+    def forget(self) -> None:
+        """Let executors use the room for something else."""
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
+
+def _count(
+    simulation: Simulation, sets: Sequence[Chosen], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    total = np.zeros(len(sets), np.int64)
+    for batch in batches:
+        if batch.num_rows:
+            total += simulation.counter().deliveries(event_batch(simulation.schema, batch), sets)
+    yield pa.RecordBatch.from_pydict({"counts": pa.array([total], pa.list_(pa.int64()))})
 
 
 def simulate_here(events: EventBatch, simulation: Simulation) -> Simulate:

@@ -1,6 +1,6 @@
-"""Which events to plan on: some are held back to judge the plan, and of the others a bounded sample is looked at.
+"""Which events to plan on: some are held back to judge the plan.
 
-Both depend on the events alone, not on how they are split, so that the same events give the same plan everywhere.
+That depends on the events alone, not on how they are split, so that the same events give the same plan everywhere.
 """
 
 from __future__ import annotations
@@ -9,18 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import functions as F
 
-from flowsieve.content.event import EventBatch
-from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadPlan
-from flowsieve.pipeline.batches import event_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-SAMPLE = 60_000  # events that are gathered on the driver, however many there are
 BINS = 4096
 PARTS = 1_000_000
 
@@ -102,20 +97,3 @@ def fingerprint(events: DataFrame) -> str:
     row = events.agg(F.count("*"), F.sum(F.xxhash64(*sorted(events.columns)).cast("decimal(38,0)"))).first()
     assert row is not None
     return f"{row[0]}:{row[1]}"
-
-
-def sample(events: DataFrame, schema: Schema, count: int, most: int = SAMPLE) -> EventBatch:
-    """At most so many of `count` events, drawn by a hash of their ids; in the order of time, if they have times."""
-    timed = "time" in events.columns
-    lot = F.xxhash64(F.lit(5), F.col("id")).alias("_lot")
-    moment = (F.unix_micros("time") if timed else F.lit(0)).alias("_moment")
-    drawn = events.select(lot, moment, "id", *schema.names)
-    if count > 4 * most:  # leave most behind before anything is sorted
-        drawn = drawn.where(F.pmod("_lot", F.lit(PARTS)) < F.lit(int(2 * most / count * PARTS) + 1))
-    table: pa.Table = drawn.orderBy("_lot", "id").limit(most).toArrow()
-    order = np.lexsort((np.arange(table.num_rows), table.column("_moment").to_numpy())) if timed else None
-    if order is not None:
-        table = table.take(pa.array(order))
-    batches = table.combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-    return event_batch(schema, batch)
