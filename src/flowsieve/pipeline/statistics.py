@@ -23,6 +23,7 @@ from flowsieve.index.grid import Axis
 from flowsieve.pipeline import match_kernel as kernel
 from flowsieve.pipeline.batches import event_batch
 from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.lots import some_of
 from flowsieve.pipeline.matcher import Matcher, matcher_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 PARTIAL = ", ".join(f"{name} array<bigint>" for name in kernel.Sums._fields) + ", workers array<string>"
 STRING_PLACES = 26  # bits of `kernel.SCALE`
-MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, evenly spaced ones
+MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, some by lot
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +120,9 @@ def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -
     for first, high, low in sums.moments.tolist():
         square = (high << 32) + low
         variance.append((events * square - first * first) / max(1, events * kernel.SCALE) ** 2)
-    step = max(1, -(-len(boxes) // MOST_COMPARED))
+    some = some_of(len(boxes), MOST_COMPARED)
     pairs, *overlapping = kernel.overlapping_pairs(
-        boxes.low[::step], boxes.high[::step], boxes.owner[::step]
+        boxes.low[some], boxes.high[some], boxes.owner[some]
     ).tolist()
     overlap = np.array(overlapping) / max(1, pairs)
     return Statistics(

@@ -15,6 +15,7 @@ from flowsieve.errors import BadInput, nearest
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.boxes import BoxTable
 from flowsieve.pipeline.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.lots import some_of
 from flowsieve.pipeline.matcher import Matcher
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.material import Material
@@ -105,7 +106,7 @@ class Workshop:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Scores plans on events, under the budget to plan for; under one, by evenly spaced subscriptions."""
+    """Scores plans on events, under the budget to plan for; under one, by some of the subscriptions."""
 
     filters: tuple[Filter, ...]
     max_dz: int
@@ -113,9 +114,13 @@ class Judge:
 
     @classmethod
     def of(cls, schema: Schema, filters: Sequence[Filter], max_dz: int) -> Judge:
-        step = max(1, -(-len(filters) // TRIED)) if max_dz else 1
-        some = tuple(filters[::step])
+        some = tuple(filters[i] for i in some_of(len(filters), TRIED)) if max_dz else tuple(filters)
         return cls(some, max_dz, BoxTable.of(schema, some))
+
+    def fewer(self, most: int) -> Judge:
+        """A judge by at most so many of the subscriptions."""
+        some = tuple(self.filters[i] for i in some_of(len(self.filters), most))
+        return Judge(some, self.max_dz, BoxTable.of(self.boxes.schema, some))
 
     def score(self, plans: Sequence[IndexPlan], events: EventBatch) -> list[Score]:
         candidates = [Candidate.of(plan, self.filters, self.max_dz, count=False) for plan in plans]
@@ -125,8 +130,7 @@ class Judge:
         self, material: Material, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
     ) -> Order:
         """The best order of a level-wise plan under the budget, by fewer subscriptions and events than decide later."""
-        step = max(1, -(-len(self.filters) // ORDERED_BY))
-        fewer = Judge.of(material.schema, self.filters[::step], self.max_dz)
+        fewer = self.fewer(ORDERED_BY)
         events = material.events
         some = events.take(np.arange(0, len(events), max(1, len(events) // ORDERED_ON)))
 
@@ -164,6 +168,5 @@ def _best_parts(material: Material, bits: int, chosen: Chosen, judge: Judge) -> 
         if number < len(material.filters) and number.bit_length() <= bits
     ]
     plans = plans or [selective_plan(material, bits, chosen, 1)]
-    step = max(1, len(judge.filters) // TRIED)
-    scores = Judge.of(material.schema, judge.filters[::step], judge.max_dz).score(plans, probe)
+    scores = judge.fewer(TRIED).score(plans, probe)
     return plans[min(range(len(plans)), key=lambda i: (scores[i].fpr, i))]

@@ -1,0 +1,18 @@
+"""Which of many subscriptions are looked at where all would be too many.
+
+Not every third or every tenth: whoever writes subscriptions writes them in patterns, and steps fall in with those.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEED = 11
+
+
+def some_of(number: int, most: int) -> NDArray[np.int64]:
+    """At most `most` of the numbers below `number`, by lot, in their order; the same for the same numbers."""
+    if number <= most:
+        return np.arange(number)
+    return np.sort(np.random.default_rng(SEED).choice(number, most, replace=False))
