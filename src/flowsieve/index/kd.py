@@ -20,7 +20,7 @@ from flowsieve.index.cuts import Cuts, Number, as_cuts, axis_of
 from flowsieve.index.dz import MAX_LENGTH, Dz
 from flowsieve.index.extent import Extent
 from flowsieve.index.grid import Line
-from flowsieve.index.levels import CHUNK, places_of
+from flowsieve.index.levels import chunks, places_of
 from flowsieve.index.reading import check_bits, check_dimensions, cuts_of, indices_of, names_of, need, only
 from flowsieve.index.splitter import FREE, NEVER, SPARE, SPARE_PLACES, Splitter, State
 from flowsieve.index.walk import Cell, DzColumn, Spans, root, spans
@@ -183,12 +183,7 @@ class KdPlan(CellPlan):
         """`encode` for many events at once; raises BadCell at the first one without a place in the index."""
         self._check_schema(events.schema)
         hi, lo = np.zeros(len(events), np.uint64), np.zeros(len(events), np.uint64)
-        places = np.zeros((len(self.axes), min(len(events), CHUNK)), np.uint64)
-        for start in range(0, len(events), CHUNK):
-            rows = slice(start, start + CHUNK)
-            some = places[:, : len(hi[rows])]
-            for axis, out in zip(self.axes, some, strict=True):
-                axis.fill_places(events.columns[axis.attribute.name][rows], out, start)
+        for rows, some in chunks(self.axes, events):
             kd_kernel.locate(self._nodes, self._axis_last, self.bits, some, hi[rows], lo[rows])
         return DzColumn(np.arange(len(events)), hi, lo, self.bits)
 

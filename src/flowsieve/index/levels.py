@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -69,13 +69,7 @@ class GridPlan(CellPlan):
         """`encode` for many events at once; raises BadCell at the first one without a place in the index."""
         self._check_schema(events.schema)
         hi, lo = np.zeros(len(events), np.uint64), np.zeros(len(events), np.uint64)
-        places = np.zeros((len(self.axes), min(len(events), CHUNK)), np.uint64)
-        for start in range(0, len(events), CHUNK):
-            rows = slice(start, start + CHUNK)
-            some = places[:, : len(hi[rows])]
-            for axis, out in zip(self.axes, some, strict=True):
-                if axis.cells > 1:
-                    axis.fill_places(events.columns[axis.attribute.name][rows], out, start)
+        for rows, some in chunks(self.axes, events):
             regular_kernel.interleave(self._levels, self._shifts, some, hi[rows], lo[rows])
         return DzColumn(np.arange(len(events)), hi, lo, self.bits)
 
@@ -108,6 +102,18 @@ def places_of(axes: Sequence[Line], values: Mapping[str, object]) -> list[int]:
             raise BadValue(f"{attribute.name} is missing; it is {attribute.range_text}")
         places.append(axis.place(attribute.point(values[attribute.name])))
     return places
+
+
+def chunks(axes: Sequence[Line], events: EventBatch) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
+    """Where events lie on some axes, a row for each: for a few events at a time, in room that is used again."""
+    places = np.zeros((len(axes), min(len(events), CHUNK)), np.uint64)
+    for start in range(0, len(events), CHUNK):
+        rows = slice(start, min(start + CHUNK, len(events)))
+        some = places[:, : rows.stop - start]
+        for axis, out in zip(axes, some, strict=True):
+            if axis.cells > 1:
+                axis.fill_places(events.columns[axis.attribute.name][rows], out, start)
+        yield rows, some
 
 
 def round_robin(widths: Sequence[int], bits: int) -> tuple[int, ...]:
