@@ -46,6 +46,7 @@ async def churned() -> dict[str, Any]:
         "requests": tally.figures() | {"asked per second": RATE, "for seconds": SECONDS},
         "due while all clients waited": late,
         "controller, share of a core": rounded(spent / SECONDS),
+        "requests per second of the controller's processor": rounded(len(tally.seconds) / spent),
         "events, quiet": quantiles(quiet, loud),
         "events, churn": quantiles(loud, over),
         "events lost": len(logs.lost(quiet, over)),
