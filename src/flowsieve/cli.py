@@ -1,6 +1,7 @@
 """The command line. Output for machines is one JSON object on standard output; errors go to standard error.
 
-Exit status: 0 done and all well, 1 done and something does not hold, 2 bad input.
+Exit status: 0 done and all well, 1 done and something does not hold, 2 bad input. A command imports what it needs when
+it is run: nobody waits for what another command needs.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,19 +24,13 @@ from flowsieve import (
     replay_commands,
     show,
 )
-from flowsieve.client.publisher import SHOWN
-from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, FlowsieveError, LabError, nearest
 from flowsieve.lab.machine import check_machine
 from flowsieve.options import FlowsFile, Json, ScenarioFile
-from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
-from flowsieve.scenario.plain import plain_explanation, plain_quote, plain_verdict
-from flowsieve.scenario.play import PlayedNetwork, Stage, play, settled
-from flowsieve.scenario.price import false_positive_share
-from flowsieve.scenario.price import quote as quote_subscription
-from flowsieve.scenario.read import Scenario, read_scenario
-from flowsieve.scenario.report import make_folder, write_covers, write_encoded, write_run
-from flowsieve.southbound.embedded import EmbeddedNetwork
+
+if TYPE_CHECKING:
+    from flowsieve.scenario.play import PlayedNetwork, Stage
+    from flowsieve.scenario.read import Scenario
 
 EXAMPLE = "examples/stock/scenario.toml"
 NETWORKS = ("embedded", "ovs")
@@ -65,6 +59,8 @@ app.command(epilog="Example: flowsieve lab exec h2 flowsieve sub 'price < 50'")(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         print(f"flowsieve {version('flowsieve')}")
         raise typer.Exit
 
@@ -97,6 +93,10 @@ def run(
     Its requests are served and its events sent, step by step. Into DIR go report.json, deliveries.csv,
     matches.csv, packets.csv and flows.json.
     """
+    from flowsieve.scenario.play import play
+    from flowsieve.scenario.read import read_scenario
+    from flowsieve.scenario.report import make_folder, write_run
+
     _check_network(network)
     setting = read_scenario(scenario)
     make_folder(out)
@@ -128,6 +128,10 @@ def encode(
 
     Into DIR go filters.jsonl and events.csv.
     """
+    from flowsieve.scenario.files import read_events, read_filters
+    from flowsieve.scenario.read import read_scenario
+    from flowsieve.scenario.report import make_folder, write_covers, write_encoded
+
     if filters is None and events is None:
         raise BadInput("nothing to encode: give --filters, --events or both")
     setting = read_scenario(scenario, network=False)
@@ -160,6 +164,11 @@ def verify(
 
     The proof is over all events that may be published, not over a sample; and no packet from any port loops.
     """
+    from flowsieve.scenario.files import read_flows
+    from flowsieve.scenario.plain import plain_verdict
+    from flowsieve.scenario.price import false_positive_share
+    from flowsieve.scenario.read import read_scenario
+
     setting = read_scenario(scenario)
     dump = read_flows(flows, setting) if flows else None
     stage = _settled(setting)
@@ -186,6 +195,10 @@ def explain(
 
     It says which flow forwards or drops it, and which subscriptions put that flow there.
     """
+    from flowsieve.scenario.files import parse_assignments
+    from flowsieve.scenario.plain import plain_explanation
+    from flowsieve.scenario.read import read_scenario
+
     setting = read_scenario(scenario)
     _check_host(setting, host)
     values = parse_assignments(event, setting.schema)
@@ -208,6 +221,11 @@ def quote(
     as_json: Json = False,
 ) -> int:
     """Say what a subscription would cost, before it is made."""
+    from flowsieve.content.filter import Filter
+    from flowsieve.scenario.plain import plain_quote
+    from flowsieve.scenario.price import quote as quote_subscription
+    from flowsieve.scenario.read import read_scenario
+
     setting = read_scenario(scenario)
     _check_host(setting, host)
     wanted = Filter.parse(filter, setting.schema)
@@ -232,14 +250,19 @@ def _check_network(kind: str) -> None:
 def _network(kind: str, scenario: Scenario) -> AbstractContextManager[PlayedNetwork]:
     """The network to play a scenario on, for the time of a `with` block."""
     if kind == "ovs":
-        from flowsieve.lab.network import real_network  # the OpenFlow codec takes a while to be imported
+        from flowsieve.lab.network import real_network
 
         return real_network(scenario.topology, scenario.capacity)
+    from flowsieve.southbound.embedded import EmbeddedNetwork
+
     return nullcontext(EmbeddedNetwork(scenario.topology, scenario.capacity))
 
 
 def _settled(scenario: Scenario) -> Stage:
     """The network that a scenario ends with; on standard error, what it could not serve."""
+    from flowsieve.client.publisher import SHOWN
+    from flowsieve.scenario.play import settled
+
     with show.progress() as progress:
         stage = settled(scenario, progress)
     show.note("refused", stage.refused[:SHOWN], len(stage.refused))

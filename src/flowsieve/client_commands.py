@@ -18,7 +18,6 @@ from flowsieve.content.event import EventBatch, check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema, shown
 from flowsieve.errors import BadCell, BadInput, BadValue
-from flowsieve.scenario.files import parse_assignments
 from flowsieve.scenario.source import csv_header, csv_rows, decode, place, read_bytes
 
 if TYPE_CHECKING:
@@ -147,6 +146,8 @@ def pub(
         nonlocal sent, seconds
         async with connect(control, host, token) as client:
             if lines is None:
+                from flowsieve.scenario.files import parse_assignments
+
                 events = [parse_assignments(event or (), client.schema)]
             else:
                 events = _events(*lines, client.schema)

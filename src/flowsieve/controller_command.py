@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import time
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowsieve import show
-from flowsieve.errors import BadInput
+from flowsieve.errors import BadInput, nearest
 from flowsieve.lab.machine import check_machine
 from flowsieve.lab_commands import Name, chosen
 
 if TYPE_CHECKING:
+    from flowsieve.lab.lab import Lab
+    from flowsieve.serving.config import Config
     from flowsieve.serving.daemon import Daemon
 
 FORMATS = ("text", "json")
@@ -25,7 +28,7 @@ ConfigFile = Annotated[
     Path,
     typer.Argument(
         metavar="CONFIG.toml",
-        help="Schema and index, as in a scenario; its network, if it has one; and [controller].",
+        help="Schema and index, as in a scenario; its network and switches, if it has any; and [controller].",
     ),
 ]
 
@@ -63,11 +66,12 @@ def controller(
         bool, typer.Option("--json", help="Print one JSON object once it is ready, and nothing else.")
     ] = False,
 ) -> int:
-    """Control the switches of a lab: take requests of its hosts, keep the tables at what they ask for.
+    """Control the switches of a lab, or others: take requests of hosts, keep the tables at what they ask for.
 
     It runs until it is interrupted; the switches then go on with what they have, and a controller that is started
     again takes them up as they are. SIGHUP has it read its configuration again.
     """
+    gc.disable()  # what is imported and remembered is large, and stays; `serve` goes on with collecting
     _log(verbose, log_format)
     from flowsieve.serving.config import read_config
 
@@ -75,11 +79,10 @@ def controller(
     if check:
         show.out.print(f"{config} is right")
         return 0
-    check_machine()
-    from flowsieve.serving.daemon import serve, would_change  # it takes a while to be imported
-
-    found = chosen(lab)
+    found = _lab_of(setting, lab)
     if dry_run:
+        from flowsieve.serving.preview import would_change
+
         changes = asyncio.run(would_change(setting, found))
         if as_json:
             print(json.dumps({"changes": changes}), flush=True)
@@ -89,18 +92,25 @@ def controller(
             show.out.print(f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items()))
         return 0
 
+    from flowsieve.serving.daemon import serve  # it takes a while to be imported
+
     def ready(daemon: Daemon, seconds: float) -> None:
-        addresses = [f"unix:{found.requests}", *setting.service.http]
-        size, known = len(found.topology.switches), len(daemon.dispatcher.state.subscriptions)
+        addresses, topology = daemon.site.calls, daemon.dispatcher.state.topology
         if as_json:
-            told = {"lab": found.name, "control": addresses[0], "http": addresses, "subscriptions": known}
-            print(json.dumps(told | {"seconds": round(seconds, 3)}), flush=True)
+            known = len(daemon.dispatcher.state.subscriptions)
+            told = {"control": addresses[0], "http": addresses, "subscriptions": known}
+            named = {"lab": found.name} if found is not None else {}
+            print(json.dumps(named | told | {"seconds": round(seconds, 3)}), flush=True)
             return
-        host = next(iter(found.topology.hosts), "HOST")
+        host, there = next(iter(topology.hosts), "HOST"), len(topology.switches)
+        if found is not None:
+            hint = f"flowsieve lab exec {host} flowsieve sub True"
+        else:
+            hint = f"flowsieve token {config} {host}, and on that host: flowsieve sub True"
         rows = {
-            "controller": f"of lab {found.name}, {size} switches, in {seconds:.2f} s",
+            "controller": f"of {daemon.site.name}, {there} switches, in {seconds:.2f} s",
             "requests": ", ".join(addresses) + (", in band" if setting.service.inband else ""),
-            "try": f"flowsieve lab exec {host} flowsieve sub True",
+            "try": hint,
         }
         show.out.print(show.facts(rows))
         show.out.print("It runs until Ctrl-C.")
@@ -162,14 +172,27 @@ def token(
 ) -> int:
     """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
     from flowsieve.serving.config import read_config
-    from flowsieve.serving.daemon import folder_of
+    from flowsieve.serving.preview import known_topology
+    from flowsieve.serving.site import site_of
     from flowsieve.serving.tokens import Tokens, kept_secret
 
-    setting, found = read_config(config), chosen(lab)
-    if host not in found.topology.hosts:
-        raise BadInput(f"there is no host {host!r} in lab {found.name}")
-    print(Tokens(kept_secret(folder_of(setting, found) / "secret"), found.topology).of(host), flush=True)
+    setting = read_config(config)
+    found = chosen(lab) if setting.reach is None else None
+    site, topology = site_of(setting, found), known_topology(setting, found)
+    if host not in topology.hosts:
+        raise BadInput(f"there is no host {host!r} in {site.name}{nearest(host, topology.hosts)}")
+    print(Tokens(kept_secret(site.folder / "secret"), topology).of(host), flush=True)
     return 0
+
+
+def _lab_of(setting: Config, lab: str | None) -> Lab | None:
+    """The lab that a configuration is for; None if it has switches of its own."""
+    if setting.reach is None:
+        check_machine()
+        return chosen(lab)
+    if lab is not None:
+        raise BadInput(f"{setting.path} has [switches] of its own, so there is no use in --lab {lab}")
+    return None
 
 
 def _log(verbose: bool, how: str) -> None:
@@ -179,5 +202,5 @@ def _log(verbose: bool, how: str) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if how == "json" else text)
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
-    for other in ("uvicorn", "httpx", "httpcore"):  # they tell of every connection
+    for other in ("httpx", "httpcore"):  # they tell of every connection
         logging.getLogger(other).setLevel(logging.WARNING)

@@ -17,6 +17,7 @@ FlowsieveError
 ├── HostError            this host's network takes no packet, or gives none
 ├── ControlLost          no controller answers; what it was asked last may be done or not
 ├── JournalError         what the controller has to remember cannot be written or read
+│   └── BadJournal       … since it is damaged or about something else; bad input, too (exit status 2)
 ├── Busy                 the controller has more to do than it can; ask again later
 ├── Denied               whoever asks has not shown that it may
 ├── LabError             the machine cannot have the lab that was asked for, or lost it
@@ -140,6 +141,10 @@ class ControlLost(FlowsieveError):
 
 class JournalError(FlowsieveError):
     """The controller's memory cannot be read or written: the disk is full, say."""
+
+
+class BadJournal(BadInput, JournalError):
+    """A journal that is damaged, of another version, or of another network: nothing can begin with it."""
 
 
 class Busy(FlowsieveError):

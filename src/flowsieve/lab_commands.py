@@ -18,7 +18,6 @@ from flowsieve.network.generators import generate
 from flowsieve.network.graphml import read_graphml
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.mistakes import Mistakes
-from flowsieve.scenario.network import read_network
 from flowsieve.scenario.source import is_file
 from flowsieve.scenario.toml import Section
 
@@ -167,6 +166,8 @@ def read_topology(text: str) -> Topology:
     """The network of a scenario, of a GraphML file (with a host h0, h1, … at each switch), or of a generator."""
     path = Path(text)
     if path.suffix == ".toml":
+        from flowsieve.scenario.network import read_network  # it takes a while to be imported
+
         mistakes = Mistakes()
         network = read_network(Section.read(path, mistakes))
         mistakes.check()

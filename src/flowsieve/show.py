@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from flowsieve.scenario.play import Progress as Watcher
+if TYPE_CHECKING:
+    from flowsieve.scenario.play import Progress as Watcher
 
 MOST = 8  # names of a list that are shown
 WRONG = {

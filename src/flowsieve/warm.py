@@ -6,6 +6,8 @@ a command may do.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from flowsieve.client.publisher import packets_of
@@ -13,7 +15,10 @@ from flowsieve.client.pubsub import PubSub
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.state import Settings
+from flowsieve.control.journal import Past
+from flowsieve.control.ledger import Ledger
+from flowsieve.control.recovery import recover, snapshot
+from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.compiler import Tables
 from flowsieve.index.kd import KdPlan
 from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
@@ -68,6 +73,9 @@ def warm() -> None:
         for down in ({frozenset(("s0", "s1"))}, ()):
             pubsub.state.rewire(down)
         assert pubsub.verify().holds
+        past = Past(snapshot(pubsub.state, Ledger()))
+        again, _ = recover(past, partial(ControlState, pubsub.state.topology, small, settings=setting))
+        assert again.subscriptions.keys() == pubsub.state.subscriptions.keys()
     wanted = Filter.parse("10 <= level < 50 and ratio < 0.4 or kind == 'a'", SCHEMA)
     for other in _learned():
         sample = EventSample.of(other, events)

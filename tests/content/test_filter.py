@@ -163,3 +163,14 @@ def test_comparing_large_filters_ends_soon_and_errs_on_the_safe_side() -> None:
     assert holes.overlaps(odd)
     assert isinstance(holes.covers(read("price > 2 and size > 2")), bool)
     assert time.process_time() - started < 2
+
+
+def test_a_filter_that_is_known_is_read_when_somebody_asks_what_it_means() -> None:
+    known = Filter.known("price > 5 or side == 'buy'", SCHEMA)
+    assert "boxes" not in vars(known)
+    assert (str(known), hash(known)) == ("price > 5 or side == 'buy'", hash(read(known.text)))
+    assert "boxes" not in vars(pickle.loads(pickle.dumps(known)))
+    assert pickle.loads(pickle.dumps(known)).matches(EVENT)
+    assert known == read(known.text)
+    with pytest.raises(AttributeError, match="no 'colour'"):
+        known.colour  # noqa: B018

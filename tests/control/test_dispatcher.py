@@ -3,72 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
+from livenet import SCHEMA, TAG, Net, running
 
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
-from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState
-from flowsieve.control.switches import SwitchEvent
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.verify import verify
-from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
-from flowsieve.network.generators import generate
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
-
-SCHEMA = Schema.parse(
-    {"a": {"type": "int", "min": 0, "max": 255}, "b": {"type": "int", "min": 0, "max": 255}}
-)
-TAG = POOLS["ipv6"][0]
-
-
-class Net:
-    """A dispatcher over embedded switches, all connected."""
-
-    def __init__(self, topology: str, capacity: int | None = None, patience: float = 5.0) -> None:
-        self.topology = generate(topology)
-        self.network = EmbeddedNetwork(self.topology, capacity)
-        self.fabric = EmbeddedFabric(self.network, self._heard)
-        state = ControlState(self.topology, RegularPlan.make(SCHEMA))
-        self.dispatcher = Dispatcher(state, self.fabric, TAG, patience=patience, drain=0)
-        self.numbers = iter(range(10**6))
-
-    def _heard(self, event: SwitchEvent) -> None:
-        self.dispatcher.heard(event)
-
-    async def ask(self, op: Op, host: str, filter: str) -> str:
-        name = f"{op.value}{next(self.numbers)}"
-        outcome = await self.dispatcher.submit(Request(op, name, host, Filter.parse(filter, SCHEMA)))
-        assert not outcome.refused
-        return name
-
-    async def holds(self) -> None:
-        """Once all has settled, what is installed is proved, and is what it should be."""
-        async with asyncio.timeout(5):
-            await self.dispatcher.settled()
-        verdict = await self.dispatcher.verify()
-        assert verdict.holds, verdict
-        state = self.dispatcher.state
-        for switch in self.topology.switches:
-            flows = {content_flow(TAG, dz, ports) for dz, ports in state.table(switch).items()}
-            assert set(self.network.read(switch)) == flows
-
-
-@asynccontextmanager
-async def running(net: Net) -> AsyncIterator[Net]:
-    async with asyncio.timeout(30), net.dispatcher:
-        for switch in net.topology.switches:
-            net.fabric.connect(switch)
-        yield net
 
 
 def test_a_request_is_acknowledged_when_all_its_switches_are() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -99,7 +100,7 @@ def test_a_ledger_comes_back_from_json() -> None:
     ledger.undone(sub("z"), Origin("bob", 6), "refused", "no room")
     ledger.answered("bob", 5)
     kept = json.loads(json.dumps(ledger.to_json()))
-    back = Ledger.from_json(kept, {(Side.SUBSCRIBER, "x"): sub("x")}, SCHEMA)
+    back = Ledger.from_json(kept, {(Side.SUBSCRIBER, "x"): sub("x")}, partial(Filter.parse, schema=SCHEMA))
     assert back.to_json() == ledger.to_json()
     assert back.holder(Side.SUBSCRIBER, "x") == "ann"
     assert back.brought(sub("x"), Origin("ann", 1))

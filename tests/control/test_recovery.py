@@ -14,12 +14,22 @@ from hypothesis import strategies as st
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.journal import Asked, Bounded, Entry, Origin, Past, Rewired, Undone
+from flowsieve.control.journal import (
+    Asked,
+    Bounded,
+    Entry,
+    Origin,
+    Past,
+    Rewired,
+    Undone,
+    entry_from_json,
+    entry_to_json,
+)
 from flowsieve.control.ledger import Ledger
 from flowsieve.control.recovery import recover, replay, snapshot
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.errors import BadInput, JournalError
+from flowsieve.errors import BadInput, BadJournal, JournalError
 from flowsieve.flow.capacity import room
 from flowsieve.flow.compiler import Side, Tables
 from flowsieve.index.regular import RegularPlan
@@ -171,30 +181,141 @@ def test_small_tables_come_back_as_they_were_from_all_that_was_written(random: R
         assert holdings(ledger, life) == holdings(life.ledger, life)
 
 
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(seeds)
-def test_where_tables_are_small_a_snapshot_brings_back_the_same_interests_in_tables_that_fit(
-    random: Random,
-) -> None:
-    """How coarse a table is depends on what it held before; nobody who was served is not served any more."""
-    life, make = a_life(random, random.choice([None, 2, 3, 4, 6, 9]), shrinking=True)
+def test_small_tables_come_back_as_they_were_from_any_snapshot_and_what_came_after(random: Random) -> None:
+    """How coarse a table is depends on what it held before: also on requests that were refused or ended long since."""
+    life, make = a_life(random, random.choice([None, 1, 2, 3, 4, 6, 9]), shrinking=True)
     kept = None
-    for _ in range(random.randint(1, 20)):
+    for _ in range(random.randint(1, 25)):
         life.live()
         if random.random() < 0.2:
             kept = json.loads(json.dumps(snapshot(life.state, life.ledger)))
             life.entries.clear()
         state, ledger = recover(Past(kept, tuple(life.entries)), make)
         assert facts(state) == facts(life.state)
+        assert tables(state) == tables(life.state)
+        assert state.waste() == life.state.waste()
         assert holdings(ledger, life) == holdings(life.ledger, life)
-        for switch in state.topology.switches:
-            capacity = state.capacity(switch)
-            if capacity is not None and len(life.state.table(switch)) <= room(capacity):
-                assert len(state.table(switch)) <= room(capacity)
 
 
-def asked(op: Op, id: str, host: str, session: str | None, number: int = 1) -> Asked:
-    filter = Filter.parse("a < 3", SCHEMA) if op.adding else None
+@settings(max_examples=30)
+@given(seeds)
+def test_what_is_only_supposed_leaves_no_trace(random: Random) -> None:
+    """Neither in the tables nor in what becomes of them: two lives are the same, in one of which prices were asked."""
+    capacity, tables_of, spread = (
+        random.choice([None, 2, 4, 9]),
+        random.choice(list(Tables)),
+        random.choice([1, 2]),
+    )
+    topology, seed = random.choice(NETWORKS), random.random()
+    make = partial(fresh, topology, capacity, tables_of, spread)
+    curious, plain = Life(Random(seed), make(None), True), Life(Random(seed), make(None), True)
+    for _ in range(random.randint(1, 20)):
+        curious.live()
+        plain.live()
+        before = tables(curious.state)
+        wanted = Filter.parse(f"a >= {random.randrange(16)} and b == {random.randrange(8)}", SCHEMA)
+        request = Request(Op.SUBSCRIBE, "only asked", random.choice(list(topology.hosts)), wanted)
+        with curious.state.supposed(request) as outcome:
+            assert outcome.refused or "only asked" in curious.state.subscriptions
+        assert tables(curious.state) == before
+        assert facts(curious.state) == facts(plain.state)
+        assert tables(curious.state) == tables(plain.state)
+
+
+@settings(max_examples=20)
+@given(seeds)
+def test_a_snapshot_under_another_capacity_brings_back_the_same_interests_in_tables_that_fit(
+    random: Random,
+) -> None:
+    life, make = a_life(random, random.choice([None, 2, 3, 4]), shrinking=False)
+    for _ in range(random.randint(1, 15)):
+        life.live()
+    kept = json.loads(json.dumps(snapshot(life.state, life.ledger)))
+    other = partial(fresh, life.state.topology, 9, *make.args[2:])
+    state, ledger = recover(Past(kept), other)
+    again = ControlState(state.topology, PLAN, life.state.trees, state.settings)
+    again.restore(requests_of(life.state))
+    assert tables(state) == tables(again)
+    assert facts(state)["interests"] == facts(life.state)["interests"]
+    assert holdings(ledger, life) == holdings(life.ledger, life)
+    assert all(len(table) <= room(9) for table in tables(state).values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_events_are_expected_comes_back_and_what_it_is_known_from_may_be_gone(seed: int) -> None:
+    """Weights are found anew only now and then, so a table that is cut after a restart needs those of before."""
+    random = Random(seed)
+    make = partial(fresh, NETWORKS[3], 9, Tables.OVERLAY, 1)
+    state, ledger = make(None), Ledger()
+
+    def subscribe(number: int) -> Request:
+        low, b = random.randrange(14), random.randrange(8)
+        filter = Filter.parse(f"{low} <= a <= {low + random.randrange(2)} and b == {b}", SCHEMA)
+        return Request(Op.SUBSCRIBE, f"s{number}", random.choice(list(NETWORKS[3].hosts)), filter)
+
+    replay(state, ledger, asked(Op.ADVERTISE, "p", "h0", None, text="True"))
+    wanted = [subscribe(number) for number in range(60)]
+    for request in wanted:
+        replay(state, ledger, Asked(request))
+    after: list[Entry] = [Asked(Request(Op.UNSUBSCRIBE, each.id, each.host)) for each in wanted[:3]]
+    after += [Asked(subscribe(number)) for number in range(100, 103)]
+    for entry in after[:3]:
+        replay(state, ledger, entry)
+    kept = json.loads(json.dumps(snapshot(state, ledger)))
+    for entry in after[3:]:
+        replay(state, ledger, entry)
+    assert state.waste()  # something is coarse
+    back, _ = recover(Past(kept, after[3:]), make)
+    assert tables(back) == tables(state)
+    assert back.waste() == state.waste()
+
+
+def test_covers_in_a_snapshot_are_those_that_the_filters_have() -> None:
+    """They are taken as they are, so they have to be; filters are then read only if somebody asks."""
+    random = Random(3)
+    for plan, budget in ((PLAN, 8), (PLAN, 0), (RegularPlan.make(SCHEMA), 3)):
+        make = partial(made, plan, budget)
+        state = make(None)
+        texts = [f"{random.randrange(16)} <= a or b == {random.randrange(8)}" for _ in range(40)]
+        subscriptions = [
+            Request(Op.SUBSCRIBE, f"s{n}", f"h{n % 4}", Filter.parse(text, SCHEMA))
+            for n, text in enumerate(texts)
+        ]
+        state.step(subscriptions)
+        kept = json.loads(json.dumps(snapshot(state, Ledger())))
+        back, _ = recover(Past(kept), make)
+        for each in back.subscriptions.values():
+            assert "boxes" not in vars(each.filter)
+            assert each.dz == plan.cover(Filter.parse(each.filter.text, SCHEMA), budget)
+            assert each.filter == Filter.parse(each.filter.text, SCHEMA)
+        other, _ = recover(Past(kept), partial(made, plan, 1))  # under another budget they are made anew
+        assert all(each.dz == plan.cover(each.filter, 1) for each in other.subscriptions.values())
+
+
+def test_a_snapshot_without_covers_is_read_too() -> None:
+    make = on_a_ring()
+    state, ledger = recover(Past(None, [asked(Op.SUBSCRIBE, "x", "h0", "ann", 7)]), make)
+    kept = {key: value for key, value in snapshot(state, ledger).items() if key != "covers"}
+    back, _ = recover(Past(kept), make)
+    assert facts(back) == facts(state)
+
+
+def made(plan: RegularPlan, budget: int, trees: TreeMap | None) -> ControlState:
+    return ControlState(NETWORKS[0], plan, trees, Settings(budget=budget))
+
+
+def requests_of(state: ControlState) -> list[Request]:
+    return [
+        Request(Op.SUBSCRIBE if side is Side.SUBSCRIBER else Op.ADVERTISE, each.id, each.host, each.filter)
+        for side in Side
+        for each in state.interests(side).values()
+    ]
+
+
+def asked(op: Op, id: str, host: str, session: str | None, number: int = 1, text: str = "a < 3") -> Asked:
+    filter = Filter.parse(text, SCHEMA) if op.adding else None
     return Asked(Request(op, id, host, filter), Origin(session, number) if session is not None else None)
 
 
@@ -226,6 +347,36 @@ def test_a_bad_request_among_good_ones_does_not_take_them_along() -> None:
     assert [ledger.record("ann", n) is not None for n in (1, 2, 3)] == [True, False, True]
 
 
+def test_requests_that_came_and_went_are_remembered_and_cost_nothing() -> None:
+    """Their filters are not even read; what came before and went, or came again, is as the last of them left it."""
+    entries = [asked(Op.SUBSCRIBE, "old", "h0", "ann", 1), asked(Op.SUBSCRIBE, "x", "h0", "ann", 2)]
+    entries += [asked(Op.UNSUBSCRIBE, "x", "h0", "ann", 3), asked(Op.SUBSCRIBE, "x", "h1", "bob", 1, "a > 9")]
+    state, ledger = recover(Past(None, entries), on_a_ring())
+    assert {id: (each.host, each.filter.text) for id, each in state.subscriptions.items()} == {
+        "old": ("h0", "a < 3"),
+        "x": ("h1", "a > 9"),
+    }
+    assert ledger.holder(Side.SUBSCRIBER, "x") == "bob"
+    more = [asked(Op.UNSUBSCRIBE, "old", "h0", "ann", 4), asked(Op.SUBSCRIBE, "old", "h2", "bob", 2)]
+    more.append(asked(Op.UNSUBSCRIBE, "old", "h2", "bob", 3))
+    unread = entry_from_json(entry_to_json(more[1]), SCHEMA)
+    assert isinstance(unread, Asked) and unread.request.filter is not None
+    kept = snapshot(state, ledger)
+    state, ledger = recover(Past(kept, [more[0], unread, more[2]]), on_a_ring())
+    assert list(state.subscriptions) == ["x"]
+    assert "boxes" not in vars(unread.request.filter)
+    assert ledger.record("bob", 3) is not None
+
+
+@pytest.mark.parametrize("capacity", [None, 9])
+def test_a_filter_in_the_journal_that_cannot_be_read_is_told(capacity: int | None) -> None:
+    """It was read once; so this is a journal of another version, and what was promised is not forgotten silently."""
+    data = entry_to_json(asked(Op.SUBSCRIBE, "x", "h0", "ann"))
+    entry = entry_from_json(data | {"filter": "nothing < 3"}, SCHEMA)
+    with pytest.raises(BadJournal, match=r"the journal has a filter that cannot be read: .*nothing"):
+        recover(Past(None, [entry]), partial(fresh, NETWORKS[0], capacity, Tables.OVERLAY, 1))
+
+
 def test_what_a_client_said_it_heard_is_not_carried_out_after_a_snapshot() -> None:
     state, ledger = recover(Past(None, [asked(Op.SUBSCRIBE, "x", "h0", "ann", 7)]), on_a_ring())
     ledger.answered("ann", 8)
@@ -248,6 +399,8 @@ def test_what_a_client_said_it_heard_is_not_carried_out_after_a_snapshot() -> No
         {"interests": [["NOBODY", "x", "h0", "a < 3"]]},
         {"sessions": {"ann": {"answered": 0, "holds": [["SUBSCRIBER", "y", 1]], "records": []}}},
         {"sessions": {"ann": 3}},
+        {"covers": 3},
+        {"covers": {}},
     ],
 )
 def test_a_snapshot_that_makes_no_sense_is_told_and_not_taken(broken: dict[str, Any]) -> None:

@@ -17,8 +17,8 @@ from flowsieve.errors import BadInput, JournalError
 class Memory:
     """A journal in memory that takes its time, and fails when told to."""
 
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
+    def __init__(self, number: int = 0, length: int = 0) -> None:
+        self.number, self.length = number, length
         self.batches: list[list[int]] = []
         self.snapshots: list[tuple[Snapshot, int]] = []
         self.gate = asyncio.Event()

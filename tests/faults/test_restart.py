@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,6 +12,8 @@ import pytest
 from burst import bursting
 from daemonic import Daemonic, daemonic
 from hatchery import Hatchery
+
+from flowsieve.client.http import HttpTransport
 
 pytestmark = pytest.mark.real
 
@@ -78,32 +81,71 @@ def test_flows_are_adopted_not_installed_anew(hatchery: Hatchery, how: signal.Si
     play(story, hatchery)
 
 
-def test_tables_that_were_cut_to_a_capacity_are_adopted_and_lose_nothing(hatchery: Hatchery) -> None:
-    """After SIGTERM there is a snapshot, which does not tell how tables were cut: some may be cut anew."""
+def test_tables_that_were_cut_to_a_capacity_are_adopted_as_they_are(hatchery: Hatchery) -> None:
+    """Killed, ended with a snapshot, and killed after requests that came on top of one; prices asked for meanwhile."""
 
     async def story(there: Daemonic) -> None:
+        dice = random.Random(7)
         there.configure(capacity=CAPACITY)
         await there.start()
         await there.populate()
-        async with bursting(there, random.Random(7), clients=3) as burst:
-            await asyncio.sleep(1.0)
-        await there.became_ready()
-        before = there.tables()
-        assert max(map(content, before.values())) > CAPACITY // 2  # it is tight somewhere
-        with there.watched() as watch:
-            await there.stop_it(signal.SIGKILL)
-            await there.start()
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
+            async with bursting(there, dice, clients=3) as burst:
+                await asyncio.sleep(0.7)
+                for _ in range(3):
+                    low = dice.randrange(200)
+                    await there.ask(f"/v1/quote?host=h1&filter={low}%20%3C%20a%20and%20b%20%3C%20{low}")
             await there.became_ready()
-            assert watch.changes == {}
-        assert there.tables() == before
-        await there.stop_it(signal.SIGTERM)
-        await there.start()
-        await there.became_ready()
+            before = there.tables()
+            assert max(map(content, before.values())) > CAPACITY // 2  # it is tight somewhere
+            with there.watched() as watch:
+                await there.stop_it(how)
+                await there.start()
+                await there.became_ready()
+                assert watch.changes == {}
+            assert there.tables() == before
+            await burst.check()
         assert max(map(content, there.tables().values())) <= CAPACITY
-        await burst.check()
         assert await there.judge() == 0
 
     play(story, hatchery)
+
+
+def test_a_shorter_lease_after_a_restart_ends_nobody_who_was_promised_a_longer_one(
+    hatchery: Hatchery,
+) -> None:
+    async def story(there: Daemonic) -> None:
+        there.configure("lease = 60")
+        await there.start()
+        await subscribe(there, "h1", "a < 10")  # and nothing more is heard of it
+        there.configure("lease = 1")
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            await there.stop_it(how)
+            await there.start()
+            await subscribe(there, "h2", "b < 10")
+            assert await held(there) == {"h1", "h2"}
+            async with asyncio.timeout(30):
+                while "h2" in await held(there):
+                    await asyncio.sleep(0.05)
+            assert await held(there) == {"h1"}
+
+    play(story, hatchery, "line:3")
+
+
+async def subscribe(there: Daemonic, host: str, text: str) -> None:
+    """As a client of which nothing is heard afterwards."""
+    call = {"session": os.urandom(16).hex(), "n": 1, "host": host, "token": there.token(host)}
+    transport = HttpTransport(f"unix:{there.lab.requests}")
+    try:
+        answer = await transport.call({**call, "op": "sub", "filter": text})
+    finally:
+        await transport.close()
+    assert "ok" in answer, answer
+
+
+async def held(there: Daemonic) -> set[str]:
+    """The hosts that hold subscriptions."""
+    return {each["host"] for each in await there.ask("/v1/subscriptions")}
 
 
 def content(flows: list[str]) -> int:

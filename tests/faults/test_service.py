@@ -163,7 +163,7 @@ def test_a_journal_that_is_no_journal_is_refused_and_nothing_is_touched(hatchery
         journal.write_bytes(random.Random(7).randbytes(journal.stat().st_size))
         with there.watched() as watch:
             done = await asyncio.to_thread(command, there, "--json")
-            assert done.returncode == 1, done
+            assert done.returncode == 2, done
             assert done.stdout == ""
             assert "is damaged" in done.stderr and "Traceback" not in done.stderr
             assert watch.changes == {}

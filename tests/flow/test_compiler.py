@@ -214,3 +214,37 @@ def test_memory_of_ended_interests_is_used_again() -> None:
             example.drop(Side.SUBSCRIBER, "h2", f"{i:012b}"[::-1])
         sizes.append(example.compiler.memory_bytes)
     assert sizes[2] == sizes[0]
+
+
+@pytest.mark.parametrize("tables", list(Tables))
+@pytest.mark.parametrize("seed", range(5))
+def test_interests_counted_at_once_are_those_counted_one_by_one(tables: Tables, seed: int) -> None:
+    """Also where a host had some before, and where they end one by one: each is counted, not only their union."""
+    rng, topology = random.Random(seed), fat_tree(4)
+    trees = TreeMap.spread(topology, rng.choice([1, 2]))
+    hosts = list(topology.hosts)[:6]
+
+    def some(count: int) -> list[tuple[str, Side, DzSet]]:
+        lengths = [[rng.randint(0, 7) for _ in range(rng.randint(1, 4))] for _ in range(count)]
+        sets = [DzSet([Dz(rng.getrandbits(length), length) for length in own]) for own in lengths]
+        return [(rng.choice(hosts), rng.choice(list(Side)), dz) for dz in sets]
+
+    single, many = (Compiler(topology, trees, tables) for _ in range(2))
+    first, then = some(8), some(25)
+    for compiler in (single, many):
+        for host, side, dz in first:
+            compiler.change(host, side, dz, adding=True)
+        compiler.update()
+    for host, side, dz in then:
+        single.change(host, side, dz, adding=True)
+    many.add(then)
+    many.add([])
+    ends = first + then
+    rng.shuffle(ends)
+    for host, side, dz in ends:
+        assert single.update().by_switch().keys() == many.update().by_switch().keys()
+        assert all(single.table(switch) == many.table(switch) for switch in topology.switches)
+        for compiler in (single, many):
+            compiler.change(host, side, dz, adding=False)
+    many.update()
+    assert not any(many.entries(switch) for switch in topology.switches)

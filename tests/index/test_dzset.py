@@ -7,7 +7,7 @@ import pytest
 
 from flowsieve.errors import BadInput
 from flowsieve.index.dz import Dz
-from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
+from flowsieve.index.dzset import EMPTY, WHOLE, DzSet, union
 
 
 def test_siblings_become_their_parent() -> None:
@@ -111,3 +111,18 @@ def test_the_share_of_a_set_is_its_volume() -> None:
 def test_a_long_set_is_shown_in_short() -> None:
     some = DzSet(Dz(2 * i, 5) for i in range(10))
     assert repr(some).endswith("'01110', … 2 more)")
+
+
+def test_sets_come_back_from_arrays_that_they_were_written_into_one_after_the_other() -> None:
+    sets = [DzSet.of("01", "1"), EMPTY, DzSet.of("0" * 100 + "1"), WHOLE]
+    arrays = [np.concatenate([getattr(dz, name) for dz in sets]) for name in ("hi", "lo", "length")]
+    assert DzSet.cut(*arrays, [2, 0, 1, 1]) == sets
+    with pytest.raises(BadInput, match="add up to 3, and there are 4 dz"):
+        DzSet.cut(*arrays, [2, 1])
+    with pytest.raises(BadInput, match="none that sets of dz were written into"):
+        DzSet.cut(arrays[0], arrays[1], arrays[2] - 1, [2, 0, 1, 1])
+
+
+def test_the_union_of_many_sets_is_that_of_one_after_the_other() -> None:
+    assert union([DzSet.of("00"), DzSet.of("01", "11"), DzSet.of("1")]) == WHOLE
+    assert union([EMPTY]) == EMPTY

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,16 +15,21 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
+from flowsieve.control.switches import SwitchEvent
+from flowsieve.errors import BadInput
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.verify import verify
 from flowsieve.header.tag import POOLS
 from flowsieve.index.regular import RegularPlan
-from flowsieve.network.topology import Topology
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Link, Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.serving.explorer import Explorer
 from flowsieve.southbound.embedded import EmbeddedNetwork
 from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.numbered import NumberedSwitches
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
 PLAN = RegularPlan.make(SCHEMA)
@@ -46,6 +52,10 @@ class WatchedFabric(EmbeddedFabric):
     def set_link(self, a: str, b: str, up: bool) -> None:
         super().set_link(a, b, up)
         self.check()
+
+    @property
+    def down(self) -> frozenset[Edge]:
+        return frozenset(self._down)
 
     def check(self) -> None:
         topology = self.network.topology
@@ -132,3 +142,110 @@ class Story:
 @given(topologies(), st.data())
 def test_faults_at_any_moment_leave_nothing_wrong(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(Story(topology, data).run())
+
+
+class GrowingStory(Story):
+    """A network of which only a part is known at first, by the numbers that its switches have for their ports."""
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        super().__init__(topology, data)
+        links = [link for link in topology.links if data.draw(st.booleans())]
+        hosts = [host for host in topology.hosts if data.draw(st.booleans())]
+        self.growth: asyncio.Task[None] | None = None
+        self.forgotten: list[Edge] = []
+        known = self.part(links, hosts)
+        trees = TreeMap.spread(known, 2) if data.draw(st.booleans()) else None
+        self.switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
+        self.dispatcher = Dispatcher(
+            ControlState(known, PLAN, trees), self.switches, TAG, patience=60, drain=0
+        )
+        self.fabric.report = self.heard
+
+    def heard(self, event: SwitchEvent) -> None:
+        counted = self.switches.heard(event)
+        if counted is not None:
+            self.dispatcher.heard(counted)
+
+    def part(self, links: Sequence[Link], hosts: Sequence[str]) -> Topology:
+        """A topology of some links and hosts, on the ports that they really have."""
+        whole = self.topology
+        near: dict[str, list[str]] = {switch: [] for switch in whole.switches}
+        for link in links:
+            near[link.a].append(link.b)
+            near[link.b].append(link.a)
+        for host in hosts:
+            near[whole.hosts[host]].append(host)
+        numbers = {switch: {each: whole.port(switch, each) for each in row} for switch, row in near.items()}
+        return Topology(whole.switches, tuple(links), {host: whole.hosts[host] for host in hosts}, numbers)
+
+    def step(self) -> None:
+        known = self.dispatcher.state.topology
+        if self.data.draw(st.booleans()) and (self.growth is None or self.growth.done()):
+            links = [link for link in self.topology.links if link not in known.links]
+            hosts = [host for host in self.topology.hosts if host not in known.hosts]
+            new = self.data.draw(st.sampled_from([*links, *hosts])) if links or hosts else None
+            settled = self.dispatcher.mended and not self.dispatcher.troubles
+            if settled and self.data.draw(st.booleans()):
+                self.growth = asyncio.create_task(self.forget())
+            else:
+                self.grow([new] if isinstance(new, Link) else [], [new] if isinstance(new, str) else [])
+        elif self.topology.links and self.data.draw(st.integers(0, 4)) == 0:
+            link = self.data.draw(st.sampled_from(self.topology.links))  # known or not
+            self.fabric.set_link(link.a, link.b, up=self.data.draw(st.booleans()))
+        elif known.hosts and known.links:
+            whole, self.topology = self.topology, known
+            try:
+                super().step()
+            finally:
+                self.topology = whole
+
+    async def forget(self) -> None:
+        """Have links that are down forgotten, as far as that can be done."""
+        explorer = Explorer(self.dispatcher, None, lambda topology: None, links=True, hosts=True)  # type: ignore[arg-type]
+
+        async def become(more: Callable[[Topology], Topology]) -> Topology:
+            topology = more(self.dispatcher.state.topology)
+            await self.dispatcher.grow(topology, {})
+            return topology
+
+        explorer.become = become  # type: ignore[method-assign]
+        self.forgotten += await explorer.forget(60)
+
+    def grow(self, links: Sequence[Link], hosts: Sequence[str]) -> None:
+        known = self.dispatcher.state.topology
+        new = self.part([*known.links, *links], [*known.hosts, *hosts])
+        self.growth = asyncio.create_task(self.dispatcher.grow(new, {}))
+
+    def ask(self, request: Request) -> None:
+        with suppress(BadInput):  # a host that was cut off from the start, until the network has grown
+            self.dispatcher.state.check(request)
+            super().ask(request)
+
+    async def check(self) -> None:
+        """In the end all is known; what really stands in the tables is right on the network as it is."""
+        await self.dispatcher.settled()
+        assert (await self.dispatcher.verify()).holds
+        if self.growth is not None:
+            await self.growth
+        known = self.dispatcher.state.topology
+        self.grow(
+            [link for link in self.topology.links if link not in known.links],
+            [host for host in self.topology.hosts if host not in known.hosts],
+        )
+        assert self.growth is not None
+        await self.growth
+        while self.dispatcher.state.down != self.fabric.down:
+            await asyncio.sleep(0.001)
+        await self.dispatcher.settled()
+        state, network = self.dispatcher.state, self.fabric.network
+        tables = {switch: network.read(switch) for switch in self.topology.switches}
+        offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
+        assert verify(self.topology, PLAN, TAG, tables, offers, wants, state.down).holds
+        assert (await self.dispatcher.verify()).holds
+
+
+@given(topologies(), st.data())
+def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
+    topology: Topology, data: st.DataObject
+) -> None:
+    asyncio.run(GrowingStory(topology, data).run())

@@ -150,3 +150,40 @@ def test_questions_about_unknown_names_are_answered_with_the_nearest(triangle: T
         triangle.neighbour("s1", 5)
     with pytest.raises(BadTopology, match="has no port 0"):
         triangle.neighbour("s1", 0)
+
+
+NUMBERED = {"s1": {"s2": 17, "h1": 3}}
+
+
+def test_a_switch_may_call_its_ports_as_it_likes() -> None:
+    network = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"}, numbers=NUMBERED)
+    assert network.neighbours("s1") == ("s2", "h1")
+    assert [network.port("s1", near) for near in ("s2", "h1")] == [1, 2]
+    assert [network.number("s1", near) for near in ("s2", "h1")] == [17, 3]
+    assert [network.behind("s1", number) for number in (17, 3, 1)] == ["s2", "h1", None]
+    assert [network.behind("s2", number) for number in (1, 2, 3)] == ["s1", "h2", None]
+
+
+def test_numbers_are_part_of_what_a_topology_is_unless_they_are_the_ports() -> None:
+    plain = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"})
+    numbered = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"}, numbers=NUMBERED)
+    assert plain != numbered
+    assert pickle.loads(pickle.dumps(numbered)) == numbered
+    same = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"}, numbers={"s1": {"h1": 2, "s2": 1}})
+    assert (same, hash(same), same.numbers) == (plain, hash(plain), {})
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ({"s9": {}}, "unknown switch 's9' is given port numbers"),
+        ({"s1": {"s2": 1}}, "that to 'h1' has none"),
+        ({"s1": {"s2": 1, "h1": 2, "h2": 3}}, "a port to 'h2', and that is no neighbour"),
+        ({"s1": {"s2": 4, "h1": 4}}, "port 4 of switch 's1' leads to 's2' and to 'h1'"),
+        ({"s1": {"s2": 0, "h1": 4}}, "is 0; right is a whole number from 1"),
+        ({"s1": {"s2": True, "h1": 4}}, "is True; right is a whole number from 1"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(numbers: dict[str, dict[str, int]], text: str) -> None:
+    with pytest.raises(BadTopology, match=text):
+        Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"}, numbers=numbers)

@@ -40,6 +40,7 @@ class Office:
         self.path = folder / "journal.db"
         self.network = EmbeddedNetwork(NETWORK, capacity)
         self.capacity = capacity
+        self.before = 0  # entries of the journal when the controller began
         self.fabric: EmbeddedFabric
         self.dispatcher: Dispatcher
         self.desk: Desk
@@ -50,6 +51,7 @@ class Office:
         async with AsyncExitStack() as stack:
             journal = SqliteJournal(self.path, "office")
             stack.push_async_callback(journal.close)
+            self.before = journal.length
             state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.capacity))
             self.fabric = EmbeddedFabric(self.network, lambda event: self.dispatcher.heard(event))
             self.dispatcher = Dispatcher(

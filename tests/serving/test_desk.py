@@ -27,8 +27,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entries(office: Office) -> int:
-    """How many entries the journal got."""
-    return office.dispatcher.scribe.since_snapshot
+    """How many entries the journal got from the controller that is at work."""
+    return office.dispatcher.scribe.since_snapshot - office.before
 
 
 # Calls and their answers.

@@ -13,11 +13,15 @@ from typing import Any
 
 import httpx
 import pytest
-from office import SECONDS, Office, fresh
+from office import SCHEMA, SECONDS, Office, fresh
 
+from flowsieve.content.filter import Filter
+from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput
-from flowsieve.serving.http import LONGEST_BODY, HttpServer, make_app, taking_calls
+from flowsieve.serving.connection import LONGEST_BODY
+from flowsieve.serving.http import make_app, taking_calls
 from flowsieve.serving.metrics import Metrics
+from flowsieve.serving.server import HttpServer
 
 CALL = {"session": "a" * 32, "n": 1, "host": "ann", "op": "sub", "filter": "live"}
 VIEWS = (
@@ -138,6 +142,29 @@ def test_all_can_be_looked_at(tmp_path: Path) -> None:
         one = await place.http.get("/v1/flows", params={"switch": "s1"})
         assert {flow["switch"] for flow in one.json()} == {"s1"}
         assert told(await place.http.get("/v1/flows", params={"switch": "s9"}), 400, "bad")
+
+    play(tmp_path, story)
+
+
+def test_while_a_large_table_is_proved_calls_are_answered(tmp_path: Path) -> None:
+    async def story(place: Place) -> None:
+        prices = (Filter.parse(f"{n % 1000} <= price < {n % 1000 + 9}", SCHEMA) for n in range(6000))
+        asked = [
+            Request(Op.SUBSCRIBE, f"many-{n}", ("ann", "bob", "cy")[n % 3], wanted)
+            for n, wanted in enumerate(prices)
+        ]
+        everything = Filter.parse("True", SCHEMA)
+        asked += [Request(Op.ADVERTISE, f"all-{host}", host, everything) for host in ("ann", "dee")]
+        new = fresh(None, None)
+        new.step(asked)
+        place.office.dispatcher.replace(new)
+        await place.office.dispatcher.settled()
+        proof, answered = asyncio.create_task(place.http.get("/v1/verify")), 0
+        while not proof.done():
+            assert (await place.call(n=answered + 1)).status_code == 200
+            answered += not proof.done()
+        assert (await proof).json()["holds"] is True
+        assert answered >= 3
 
     play(tmp_path, story)
 

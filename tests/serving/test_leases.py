@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from flowsieve.serving.leases import Leases
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from flowsieve.control.journal import NoJournal
+from flowsieve.control.ledger import Ledger
+from flowsieve.control.scribe import Scribe
+from flowsieve.serving import leases as module
+from flowsieve.serving.leases import Leases, Promises
 
 
 def test_a_session_ends_when_it_is_not_heard_of_for_a_lease() -> None:
@@ -35,3 +45,63 @@ def test_a_longer_lease_holds_from_the_next_word_on() -> None:
     leases.renew("bob", now=1)
     leases.renew("ann", now=4)
     assert leases.ended(now=33) == ("bob",)
+
+
+def test_what_was_promised_before_a_restart_holds_after_it() -> None:
+    leases = Leases(5)
+    leases.renew("ann", now=0, promised=30)
+    leases.renew("bob", now=0)
+    leases.renew("ann", now=10)
+    assert leases.ended(now=29) == ("bob",)
+    assert leases.longest(now=10) == 20
+    assert leases.ended(now=30) == ("ann", "bob")
+
+
+@asynccontextmanager
+async def promising(leases: Leases, ledger: Ledger, now: list[float]) -> AsyncIterator[Promises]:
+    scribe = Scribe(NoJournal())
+    promises = Promises(leases, ledger, scribe, lambda: now[0])
+    tasks = [asyncio.create_task(scribe.run()), asyncio.create_task(promises.run())]
+    try:
+        yield promises
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_a_longer_lease_is_written_down_before_it_is_given() -> None:
+    async def story() -> None:
+        ledger = Ledger()
+        async with promising(Leases(30), ledger, [0.0]) as promises:
+            await promises.allow(30)
+            assert ledger.promised == 30
+            await promises.allow(5)
+            assert ledger.promised == 30
+
+    asyncio.run(story())
+
+
+def test_a_shorter_lease_is_written_down_when_nobody_counts_on_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is ours: a session that was promised 30 s keeps them, however often it is looked."""
+    now = [100.0]
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+
+    async def looked() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        ledger, leases = Ledger(), Leases(5)
+        ledger.promise(30)
+        leases.renew("ann", now[0], ledger.promised)
+        async with promising(leases, ledger, now):
+            now[0] = 124.0
+            leases.renew("ann", now[0])
+            await looked()
+            assert ledger.promised == 30
+            now[0] = 125.0
+            await looked()
+            assert ledger.promised == 5
+
+    asyncio.run(story())

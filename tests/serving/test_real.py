@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -17,12 +18,13 @@ from flowsieve.client.inband import InbandTransport
 from flowsieve.client.sockets import interface_index, leave_by
 from flowsieve.control.switches import Packet, SwitchEvent
 from flowsieve.errors import ControlLost
-from flowsieve.flow.service import Punt
+from flowsieve.flow.service import Punt, host_ports, with_ports
 from flowsieve.header.address import address_text
 from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import parse
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
+from flowsieve.network.topology import Topology
 from flowsieve.serving.inband import InbandServer
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
@@ -42,7 +44,7 @@ async def punting(lab: Lab, hear: Callable[[SwitchEvent], None]) -> AsyncIterato
     ):
         await fabric.wait_connected(10)
         for switch in lab.topology.switches:
-            await fabric.punt(switch, PUNTS)
+            await fabric.punt(switch, with_ports(PUNTS, host_ports(lab.topology, switch)))
         yield fabric
 
 
@@ -172,6 +174,45 @@ def test_a_flood_of_ten_thousand_is_limited():
                 # Open vSwitch drops some more where many come at once: few wait for a connection at a time.
                 assert 50 <= passed <= RATE * (2 + seconds)
                 assert passed < seen
+
+    asyncio.run(main())
+
+
+FLOOD = """
+import socket, sys, time
+where, interface, end = sys.argv[1], socket.if_nametoindex("eth0"), time.monotonic() + 30
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own:
+    own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
+    while time.monotonic() < end:
+        for _ in range(20):
+            own.sendto(b"nothing", (where, int(sys.argv[2])))
+        time.sleep(0.002)
+"""
+
+
+def test_one_host_floods_and_its_neighbour_is_answered_in_time():
+    async def main() -> None:
+        desk = CountingDesk()
+        two = Topology.make([], {"loud": "s0", "calm": "s0"}, ["s0"])
+        with running(two) as lab:
+            async with served(lab, desk) as server, on_host(lab, "calm", 6) as transport:
+                words = [sys.executable, "-c", FLOOD, where(6), str(CONTROL_PORT)]
+                flood = lab.exec("loud", words)
+                try:
+                    async with asyncio.timeout(20):
+                        while server.counters.malformed < 2 * RATE:  # its limit has been reached long since
+                            await asyncio.sleep(0.01)
+                    taken = []
+                    for n in range(1, 31):
+                        began = time.monotonic()
+                        answer = await transport.call(message(n, "calm", "c" * 32, deadline=5))
+                        taken.append(time.monotonic() - began)
+                        assert answer["ok"]["n"] == n
+                    assert flood.poll() is None
+                finally:
+                    flood.kill()
+                    flood.wait(10)
+                assert sorted(taken)[len(taken) // 2] < 0.2, taken
 
     asyncio.run(main())
 

@@ -14,7 +14,7 @@ from flowsieve.control.switches import LiveSwitches, Packet, SwitchEvent, TableC
 from flowsieve.errors import BadInput, SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
-from flowsieve.flow.service import LLDP, Punt
+from flowsieve.flow.service import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import Frame, build
 from flowsieve.network.topology import Topology
@@ -240,6 +240,28 @@ def test_a_flood_is_limited_and_other_entries_keep_their_room(live):
         seconds = time.monotonic() - began
         flooded = len(packets(live)) - 1
         assert 50 <= flooded <= 50 + 50 * (seconds + 1)
+
+    live.use(work)
+
+
+def test_one_that_floods_a_port_takes_nothing_from_those_at_others(live):
+    few = Punt.to("ff02::f10e:c0:1", 7421, rate=50)
+    other = datagram(few, payload=b"somebody else's")
+
+    async def work(switches: LiveSwitches) -> None:
+        await switches.punt(live.name, with_ports([few], [1, 2]))
+        began = time.monotonic()
+        live.pass_in(1, *[datagram(few)] * 2000)
+        live.pass_in(2, *[other] * 20)
+        async with asyncio.timeout(20):
+            while packets(live).count(Packet(live.name, 2, other)) < 20:
+                await asyncio.sleep(0.002)
+        seconds = time.monotonic() - began
+        assert packets(live).count(Packet(live.name, 1, datagram(few))) <= 50 + 50 * (seconds + 1)
+        live.pass_in(3, datagram(few))  # of which no entry speaks by name
+        async with asyncio.timeout(20):
+            while Packet(live.name, 3, datagram(few)) not in live.heard:
+                await asyncio.sleep(0.002)
 
     live.use(work)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from flowsieve.content import column
 from flowsieve.content.schema import Attribute, Schema, is_unicode, listed, nearest_of, shown
 from flowsieve.errors import BadCell, BadValue
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +61,8 @@ class EventBatch:
                     raise BadCell(f"there is no attribute {shown(name)}{hint}", row=row, column=str(name))
         if ids is not None and len(ids) != len(events):
             raise BadValue(f"there are {len(events)} events and {len(ids)} ids")
+        import pandas as pd  # it takes a while to be imported, and a controller has no use for it
+
         cells = {
             name: pd.Series([event.get(name) for event in events], dtype=object) for name in schema.names
         }
@@ -120,6 +123,8 @@ class EventBatch:
         if attribute.kind == "string":
             return f"{name} is missing" if value is None else f"{name} = {shown(value)} is not valid Unicode"
         if attribute.kind in ("enum", "bool"):
+            import pandas as pd
+
             word = self.words[name][row] if name in self.words else None
             if word is None or word is pd.NA or word != word:
                 return f"{name} is missing"
@@ -171,6 +176,8 @@ def _read(
     schema: Schema, frame: pd.DataFrame
 ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.object_]]]:
     """A batch's columns and words."""
+    from flowsieve.content import column
+
     columns: dict[str, NDArray[Any]] = {}
     words: dict[str, NDArray[np.object_]] = {}
     for attribute in schema:
@@ -191,13 +198,17 @@ def _series(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
         names = [str(known) for known in frame.columns]
         raise BadValue(f"there is no column {name!r}; there are {listed(names)}{nearest_of(name, names)}")
     series = frame[name]
-    if isinstance(series, pd.DataFrame):
+    if series.ndim > 1:
         raise BadValue(f"column {name!r} stands twice")
     return series
 
 
 def _names(frame: pd.DataFrame, name: str) -> NDArray[np.object_]:
     """The column that names events or hosts, in which no cell is empty."""
+    import pandas as pd
+
+    from flowsieve.content import column
+
     names = column.strings(_series(frame, name))
     empty = np.flatnonzero(np.asarray(pd.isna(names)) | (names == ""))
     if len(empty):
@@ -207,6 +218,8 @@ def _names(frame: pd.DataFrame, name: str) -> NDArray[np.object_]:
 
 def _faulty(attribute: Attribute, values: NDArray[Any]) -> NDArray[np.bool_]:
     if attribute.kind == "string":
+        import pandas as pd
+
         bad = np.asarray(pd.isna(values))
         if not is_unicode("".join(values[~bad])):
             bad = bad | np.array([string is not None and not is_unicode(string) for string in values])

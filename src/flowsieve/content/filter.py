@@ -51,6 +51,20 @@ class Filter:
         """The filter that a text means; a text that means none raises BadFilter, pointing at the place."""
         return cls(text, schema, parse_boxes(text, schema))
 
+    @classmethod
+    def known(cls, text: str, schema: Schema) -> Filter:
+        """The filter of a text that was parsed before, for this schema; its boxes are worked out if somebody asks."""
+        made = cls.__new__(cls)
+        vars(made).update(text=text, schema=schema)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """The boxes of a filter that is `known`."""
+        if name != "boxes" or "schema" not in vars(self):
+            raise AttributeError(f"a filter has no {name!r}")
+        vars(self)["boxes"] = boxes = parse_boxes(self.text, self.schema)
+        return boxes
+
     def matches(self, values: Mapping[str, object]) -> bool:
         """Whether an event matches, exactly: strings are compared as strings.
 

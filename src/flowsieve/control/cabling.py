@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import permutations
 
-from flowsieve.network.mend import Edge
+from flowsieve.network.mend import Edge, edges_of
 from flowsieve.network.topology import Topology
 
 
@@ -27,6 +27,12 @@ class Cabling:
     @property
     def down(self) -> frozenset[Edge]:
         return frozenset(frozenset(pair) for pair in self._dead)
+
+    def grow(self, topology: Topology) -> None:
+        """Go over to another topology; who said what of links that it still has, stays said."""
+        there = edges_of(topology)
+        self._topology = topology
+        self._dead = {pair for pair in self._dead if frozenset(pair) in there}
 
     def tell(self, switch: str, port: int, up: bool) -> None:
         """A switch says how a port is; ports to hosts and ports of no link make no difference."""

@@ -53,7 +53,7 @@ class Discoverer:
     ) -> None:
         self.discovery = Discovery(names, key or secrets.token_bytes(32), interval=interval)
         self._switches = switches
-        self._described = described
+        self.described = described  # may become another
         self._closed = closed
         self._group = asyncio.TaskGroup()
         self._senders: dict[str, asyncio.Task[None]] = {}
@@ -69,9 +69,9 @@ class Discoverer:
     @property
     def differences(self) -> tuple[Difference, ...]:
         """In what the network is not as described; nothing if it was not described."""
-        if self._described is None:
+        if self.described is None:
             return ()
-        return self.findings.differences(self._described, self._closed())
+        return self.findings.differences(self.described, self._closed())
 
     def heard(self, event: SwitchEvent) -> None:
         """Take note of what a switch tells; on the loop. It never waits and never raises."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from flowsieve.control.switches import LiveSwitches
 from flowsieve.errors import SwitchError
-from flowsieve.network.mend import Edge
+from flowsieve.network.mend import Edge, edges_of
 from flowsieve.network.topology import Topology
 
 
@@ -25,7 +25,7 @@ class Fences:
         reachable: Callable[[str], bool],
         closed: Collection[Edge] = (),
     ) -> None:
-        self._topology = topology
+        self._topology, self._edges = topology, edges_of(topology)
         self._switches = switches
         self._reachable = reachable
         self._closed = set(closed)
@@ -35,10 +35,15 @@ class Fences:
     def closed(self) -> frozenset[Edge]:
         return frozenset(self._closed)
 
+    def grow(self, topology: Topology) -> None:
+        """Go over to another topology; of links that it does not have, nothing is known any more."""
+        self._topology, self._edges = topology, edges_of(topology)
+        self._closed &= self._edges
+
     async def close(self, edge: Edge) -> None:
         """Fence a link at every end that can be reached; returns when the first has acknowledged it."""
         async with self._turn:
-            if edge in self._closed:
+            if edge in self._closed or edge not in self._edges:
                 return
             ends = [end for end in sorted(edge) if self._reachable(end)]
             if not ends:
@@ -55,7 +60,7 @@ class Fences:
     async def open(self, edge: Edge) -> None:
         """Take the fence of a link down, at both ends."""
         async with self._turn:
-            for end in sorted(edge):
+            for end in sorted(edge) if edge in self._edges else ():
                 await self._set(end, edge, False)
             self._closed.discard(edge)
 

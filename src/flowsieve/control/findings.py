@@ -119,8 +119,8 @@ class Findings:
     def _links_missing(self, topology: Topology, closed: Collection[Edge]) -> Iterator[Difference]:
         there = set(self.switches)
         for link in topology.links:
-            a = Place(link.a, topology.port(link.a, link.b))
-            b = Place(link.b, topology.port(link.b, link.a))
+            a = Place(link.a, topology.number(link.a, link.b))
+            b = Place(link.b, topology.number(link.b, link.a))
             edge = frozenset((link.a, link.b))
             if self._at.get(a) == b or edge in closed or not edge <= there:
                 continue
@@ -171,7 +171,7 @@ class Findings:
         for host in self.hosts:
             if host.name in topology.hosts:
                 endpoint = topology.endpoint(host.name)
-                right = Place(endpoint.switch, endpoint.port)
+                right = Place(endpoint.switch, topology.number(endpoint.switch, host.name))
                 if host.place != right:
                     yield Difference(
                         Kind.HOST_ELSEWHERE, f"host {host.name} is at {host.place}; it should be at {right}"
@@ -187,12 +187,9 @@ class Findings:
 def _is_described(link: FoundLink, topology: Topology) -> bool:
     """Whether a link joins the very ports that the topology says."""
     (a, b), ports = sorted(link.edge), {end.switch: end.port for end in link.ends}
-    return ports == {a: topology.port(a, b), b: topology.port(b, a)}
+    return ports == {a: topology.number(a, b), b: topology.number(b, a)}
 
 
 def _meant(place: Place, topology: Topology) -> str | None:
     """The neighbour that a port should have, if it should have one."""
-    if place.switch not in topology.switches:
-        return None
-    row = topology.neighbours(place.switch)
-    return row[place.port - 1] if 1 <= place.port <= len(row) else None
+    return topology.behind(place.switch, place.port) if place.switch in topology.switches else None

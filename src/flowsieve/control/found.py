@@ -1,56 +1,101 @@
-"""A topology made of what discovery has found, or the reason why none can be.
-
-In a topology the order of links and hosts decides the ports (see `network.topology`). What was found has ports
-already, so an order is looked for that gives every switch the ports that it has.
-"""
+"""A topology made of what discovery has found, from nothing or in addition to what is known."""
 
 from __future__ import annotations
 
-import heapq
 import ipaddress
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable
 
-from flowsieve.control.findings import Findings, FoundHost, FoundLink
+from flowsieve.control.findings import Findings, FoundHost, FoundLink, Place
 from flowsieve.errors import BadTopology
+from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
-
-Item = TypeVar("Item", bound=Hashable)
-Row = Mapping[int, FoundLink | FoundHost]
 
 
 def topology_found(findings: Findings) -> Topology:
     """The network as it was found; the same findings always make the same topology.
 
-    Raises BadTopology where something is heard in one direction only, and where no topology has these ports.
+    Raises BadTopology where something is heard in one direction only, and where no topology can say what was found.
     """
     _check(findings)
-    number = {switch: n for n, switch in enumerate(findings.switches)}
-    rows = {switch: _row(switch, findings) for switch in findings.switches}
-    for switch, row in rows.items():
-        _check_row(switch, row)
-    links = _merged(
-        [[each for each in row.values() if isinstance(each, FoundLink)] for row in rows.values()],
-        lambda link: sorted(number[end.switch] for end in link.ends),
-    )
-    if links is None:
-        raise BadTopology(
-            "the ports of the links follow no common order: a topology lists the links one after the other and "
-            "numbers each switch's ports in that order; plug the links that close a ring in last"
-        )
-    hosts = _merged(
-        [[each for each in row.values() if isinstance(each, FoundHost)] for row in rows.values()], _rank
-    )
-    assert hosts is not None  # a host is at one switch only
-    made = Topology(
-        findings.switches,
-        tuple(_link(each, number) for each in links),
-        {host.name: host.place.switch for host in hosts},
-    )
+    made = grown(Topology(findings.switches, (), {}), findings)
     assert not findings.differences(made), findings.differences(made)
     return made
+
+
+def grown(known: Topology, findings: Findings) -> Topology:
+    """A topology with all that was found in addition, as far as it fits; what is known stays, and comes first.
+
+    A second link between two switches, a link of a switch with itself, a second host at a port and what is found at
+    a port that leads elsewhere are left out; they show as differences.
+
+    >>> network = Topology.make([("s1", "s2")], {"h1": "s1"})
+    >>> new = grown(network, Findings(("s1", "s3"), (FoundLink(Place("s1", 7), Place("s3", 4)),)))
+    >>> [(link.a, link.b) for link in new.links], new.number("s1", "s3"), new.number("s1", "h1")
+    ([('s1', 's2'), ('s1', 's3')], 7, 2)
+    """
+    switches = tuple(dict.fromkeys((*known.switches, *findings.switches)))
+    book = _Book(known, switches)
+    links = [link for link in _in_order(findings.links, switches) if book.enter_link(link)]
+    hosts = [host for host in sorted(findings.hosts, key=_rank) if book.enter_host(host)]
+    if not links and not hosts and switches == known.switches:
+        return known
+    return Topology(
+        switches,
+        (*known.links, *(Link(link.a.switch, link.b.switch) for link in links)),
+        {**known.hosts, **{host.name: host.place.switch for host in hosts}},
+        book.numbers,
+    )
+
+
+def without(known: Topology, edges: Collection[Edge]) -> Topology:
+    """A topology without some of its links; hosts and switches stay, and so do the numbers of all other ports.
+
+    >>> network = Topology.make([("s1", "s2"), ("s1", "s3")], {"h1": "s1"})
+    >>> less = without(network, [frozenset(("s1", "s2"))])
+    >>> less.neighbours("s1"), less.number("s1", "h1")
+    (('s3', 'h1'), 3)
+    """
+    links = tuple(link for link in known.links if frozenset((link.a, link.b)) not in edges)
+    numbers = {
+        switch: {
+            near: known.number(switch, near)
+            for near in known.neighbours(switch)
+            if frozenset((switch, near)) not in edges
+        }
+        for switch in known.switches
+    }
+    return Topology(known.switches, links, known.hosts, numbers)
+
+
+class _Book:
+    """Which port of which switch leads where, while something is added."""
+
+    def __init__(self, known: Topology, switches: Iterable[str]) -> None:
+        self._names = {*switches, *known.hosts}
+        self.numbers: dict[str, dict[str, int]] = {switch: {} for switch in switches}
+        for switch in known.switches:
+            near = known.neighbours(switch)
+            self.numbers[switch] = {other: known.number(switch, other) for other in near}
+
+    def enter_link(self, link: FoundLink) -> bool:
+        """Note a link; says whether there was room for it."""
+        a, b = link.a, link.b
+        if a.switch == b.switch or b.switch in self.numbers[a.switch] or self._taken(a) or self._taken(b):
+            return False
+        self.numbers[a.switch][b.switch], self.numbers[b.switch][a.switch] = a.port, b.port
+        return True
+
+    def enter_host(self, host: FoundHost) -> bool:
+        """Note a host; says whether there was room for it."""
+        if host.name in self._names or self._taken(host.place):
+            return False
+        self._names.add(host.name)
+        self.numbers[host.place.switch][host.name] = host.place.port
+        return True
+
+    def _taken(self, place: Place) -> bool:
+        return place.port in self.numbers[place.switch].values()
 
 
 def _check(findings: Findings) -> None:
@@ -72,40 +117,22 @@ def _check(findings: Findings) -> None:
     for name, times in names.items():
         if times > 1:
             raise BadTopology(f"{name!r} is the name of {times} hosts or switches; one of them needs another")
-
-
-def _row(switch: str, findings: Findings) -> Row:
-    """What is at each port of a switch, in the order of the ports."""
-    row: dict[int, FoundLink | FoundHost] = {}
-    for link in findings.links:
-        row |= {end.port: link for end in link.ends if end.switch == switch}
+    there: dict[Place, FoundHost] = {}
     for host in findings.hosts:
-        if host.place.switch == switch:
-            other = row.setdefault(host.place.port, host)
-            if isinstance(other, FoundHost) and other is not host:
-                raise BadTopology(f"the hosts {other.name} and {host.name} are both at {host.place}")
-    return dict(sorted(row.items()))
+        other = there.setdefault(host.place, host)
+        if other is not host:
+            raise BadTopology(f"the hosts {other.name} and {host.name} are both at {host.place}")
 
 
-def _check_row(switch: str, row: Row) -> None:
-    """A topology has a switch's links first and its hosts after them, and leaves no port out."""
-    last_link = max((port for port, each in row.items() if isinstance(each, FoundLink)), default=0)
-    for right, (port, each) in enumerate(row.items(), 1):
-        if port != right:
-            raise BadTopology(
-                f"nothing was heard at port {right} of switch {switch}, but at port {port}; a topology leaves no "
-                "port out: plug in there, or wait until what is there has sent something"
-            )
-        if isinstance(each, FoundHost) and port < last_link:
-            raise BadTopology(
-                f"host {each.name} is at {each.place}, before a link at port {last_link}; in a topology "
-                "the links have the first ports"
-            )
+def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[FoundLink]:
+    """Links by their ends, switches counted as they are listed; of several between two the lowest ports first."""
+    number = {switch: n for n, switch in enumerate(switches)}
 
+    def rank(place: Place) -> tuple[int, int]:
+        return number[place.switch], place.port
 
-def _link(found: FoundLink, number: Mapping[str, int]) -> Link:
-    a, b = sorted(found.edge, key=number.__getitem__)
-    return Link(a, b)
+    turned = [FoundLink(*sorted(link.ends, key=rank)) for link in links]
+    return sorted(turned, key=lambda link: (rank(link.a), rank(link.b)))
 
 
 def _rank(host: FoundHost) -> tuple[int, int, str]:
@@ -113,27 +140,3 @@ def _rank(host: FoundHost) -> tuple[int, int, str]:
     numbers = [ipaddress.ip_address(address) for address in host.addresses]
     first = min(((each.version, int(each)) for each in numbers), default=(7, 0))
     return (*first, host.name)
-
-
-def _merged(chains: Sequence[Sequence[Item]], key: Callable[[Item], Any]) -> list[Item] | None:
-    """All items in an order that keeps each chain's, the lowest key first; none if there is no such order.
-
-    No two items have the same key.
-    """
-    before: Counter[Item] = Counter()
-    after: dict[Item, list[Item]] = {item: [] for chain in chains for item in chain}
-    for chain in chains:
-        for item, following in pairwise(chain):
-            after[item].append(following)
-            before[following] += 1
-    ready = [(key(item), item) for item in after if not before[item]]
-    heapq.heapify(ready)
-    merged: list[Item] = []
-    while ready:
-        _, item = heapq.heappop(ready)
-        merged.append(item)
-        for following in after[item]:
-            before[following] -= 1
-            if not before[following]:
-                heapq.heappush(ready, (key(following), following))
-    return merged if len(merged) == len(after) else None

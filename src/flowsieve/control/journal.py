@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Protocol
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
-from flowsieve.errors import BadInput, JournalError
+from flowsieve.errors import BadInput, BadJournal
 from flowsieve.network.mend import Edge
+from flowsieve.network.stored import topology_from_json, topology_to_json
+from flowsieve.network.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,21 @@ class Bounded:
     capacity: int
 
 
-Entry = Asked | Undone | Rewired | Bounded
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The network has turned out to be this one: as discovery has it, with all that was known before."""
+
+    topology: Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """No client is told that what it asked for outlives it by more than so many seconds."""
+
+    seconds: float
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -82,6 +99,11 @@ class Journal(Protocol):
         """That of the last entry that was written; 0 if there was none."""
         ...
 
+    @property
+    def length(self) -> int:
+        """How many entries it holds since the last snapshot."""
+        ...
+
     async def append(self, entries: Sequence[Entry]) -> int:
         """Write entries after all before; returns the number of the last when they are safe.
 
@@ -97,7 +119,7 @@ class Journal(Protocol):
 class NoJournal:
     """For a controller that may forget."""
 
-    number = 0
+    number = length = 0
 
     async def append(self, entries: Sequence[Entry]) -> int:
         return 0
@@ -118,6 +140,10 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "rewired", "down": sorted(sorted(edge) for edge in down)}
         case Bounded(switch, capacity):
             return {"kind": "bounded", "switch": switch, "capacity": capacity}
+        case Promised(seconds):
+            return {"kind": "promised", "seconds": seconds}
+        case Found(topology):
+            return {"kind": "found", "network": topology_to_json(topology)}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -133,9 +159,13 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Rewired(frozenset(frozenset(edge) for edge in data["down"]))
             case "bounded":
                 return Bounded(data["switch"], data["capacity"])
+            case "promised":
+                return Promised(float(data["seconds"]))
+            case "found":
+                return Found(topology_from_json(data["network"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
-        raise JournalError(f"the journal has an entry that cannot be read: {error!r}") from None
-    raise JournalError(f"the journal has an entry of the kind {data['kind']!r}, of another version")
+        raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
+    raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")
 
 
 def _request_to_json(request: Request) -> dict[str, Any]:
@@ -145,9 +175,9 @@ def _request_to_json(request: Request) -> dict[str, Any]:
 
 def _request_from_json(data: Mapping[str, Any], schema: Schema) -> Request:
     op, text = Op(data["op"]), data["filter"]
-    if (text is not None) != op.adding:
+    if not isinstance(text, str if op.adding else NoneType):
         raise ValueError(f"{op.value} with the filter {text!r}")
-    filter = Filter.parse(text, schema) if text is not None else None
+    filter = Filter.known(text, schema) if text is not None else None  # it was read before it was written
     return Request(op, data["id"], data["host"], filter)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
 from flowsieve.control.journal import Origin
 from flowsieve.control.request import Op, Request
 from flowsieve.flow.compiler import Side
@@ -39,6 +38,7 @@ class Ledger:
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
         self._owners: dict[Key, tuple[str, int]] = {}  # a session, and the number of the request in it
+        self.promised = 0.0  # seconds that some client may count on being remembered for, though it is silent
 
     def asked(self, request: Request, origin: Origin | None) -> None:
         """A request was taken."""
@@ -71,6 +71,10 @@ class Ledger:
             known.answered = below
             for number in [number for number in known.records if number < below]:
                 del known.records[number]
+
+    def promise(self, seconds: float) -> None:
+        """No client counts on being remembered for longer than so many seconds of silence."""
+        self.promised = seconds
 
     def record(self, session: str, number: int) -> Record | None:
         """What is known of a request."""
@@ -133,8 +137,10 @@ class Ledger:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], interests: Mapping[Key, Request], schema: Schema) -> Ledger:
-        """What `to_json` wrote down, given the requests behind all interests that are in force."""
+    def from_json(
+        cls, data: Mapping[str, Any], interests: Mapping[Key, Request], read: Callable[[str], Filter]
+    ) -> Ledger:
+        """What `to_json` wrote down, given the requests behind all interests in force and how filters are read."""
         made = cls()
         for name, each in data.items():
             session = made._sessions[name] = Session(answered=each["answered"])
@@ -143,7 +149,7 @@ class Ledger:
                 session.holds[key] = interests[key]
                 made._owners[key] = name, number
             for number, op, id, host, text, kind, why in each["records"]:
-                filter = Filter.parse(text, schema) if text is not None else None
+                filter = read(text) if text is not None else None
                 session.records[number] = Record(Request(Op(op), id, host, filter), kind, why)
         return made
 

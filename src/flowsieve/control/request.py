@@ -17,13 +17,14 @@ class Op(Enum):
     UNADVERTISE = "unadv"
     UNSUBSCRIBE = "unsub"
 
-    @property
-    def side(self) -> Side:
-        return Side.PUBLISHER if self in (Op.ADVERTISE, Op.UNADVERTISE) else Side.SUBSCRIBER
+    side: Side
+    adding: bool
 
-    @property
-    def adding(self) -> bool:
-        return self in (Op.ADVERTISE, Op.SUBSCRIBE)
+    def __init__(self, name: str) -> None:
+        self.side = Side.PUBLISHER if name.endswith("adv") else Side.SUBSCRIBER
+        self.adding = not name.startswith("un")
+
+    __hash__ = object.__hash__  # there is one of each
 
 
 @dataclass(frozen=True, slots=True)

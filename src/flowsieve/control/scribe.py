@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeVar
 
 from flowsieve.control.journal import Entry, Journal, Snapshot
@@ -21,13 +22,15 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0  # until what is owed is written, though nothing else comes
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Entry)
 
 
 @dataclass(slots=True)
 class _Turn:
     entry: Entry
-    work: Callable[[], Any]
+    work: Callable[[], Any] | None
     urgent: bool
+    together: Callable[[Sequence[Any]], Sequence[Any]] | None = None  # instead of work of its own
     done: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -41,7 +44,7 @@ class Scribe:
         self._owed: list[Entry] = []  # done, and not written yet
         self._news = asyncio.Event()
         self._number = journal.number
-        self._since = 0
+        self._since = journal.length
 
     @property
     def waiting(self) -> int:
@@ -59,11 +62,19 @@ class Scribe:
         Where nothing can be written, nothing is done and JournalError is raised; but what is urgent is done in any
         case, and written as soon as that is possible.
         """
-        turn = _Turn(entry, work, urgent)
+        result: T = await self._in_turn(_Turn(entry, work, urgent))
+        return result
+
+    async def write_together(self, entry: E, work: Callable[[Sequence[E]], Sequence[T | Exception]]) -> T:
+        """The same, with one work for all entries that come together: it returns for each what there is to return."""
+        result: T = await self._in_turn(_Turn(entry, None, False, work))
+        return result
+
+    def _in_turn(self, turn: _Turn) -> asyncio.Future[Any]:
+        """Its turn comes, whoever waits for it: one who does not any more leaves a future that is cancelled."""
         self._turns.append(turn)
         self._news.set()
-        result: T = await asyncio.shield(turn.done)  # its turn comes, whoever waits for it
-        return result
+        return turn.done
 
     async def compact(self, take: Callable[[], Snapshot]) -> None:
         """Keep a snapshot in the place of all that was done so far."""
@@ -88,19 +99,28 @@ class Scribe:
                 turn.done.cancel()
 
     def _do(self, turns: list[_Turn], unwritten: JournalError | None) -> None:
-        for turn in turns:
-            if unwritten is not None and not turn.urgent:
-                _fail(turn, JournalError(str(unwritten)))
-                continue
-            if unwritten is not None:
-                self._owed.append(turn.entry)
-            try:
-                result = turn.work()
-            except Exception as error:  # also one of our own making: what comes after shall not suffer
-                _fail(turn, error)
+        for together, some in groupby(turns, key=lambda turn: turn.together):
+            group = list(some)
+            if together is None:
+                for turn in group:
+                    self._do_one(turn, unwritten)
+            elif unwritten is not None:
+                for turn in group:
+                    _fail(turn, JournalError(str(unwritten)))
             else:
-                if not turn.done.done():
-                    turn.done.set_result(result)
+                _do_all(group, together)
+
+    def _do_one(self, turn: _Turn, unwritten: JournalError | None) -> None:
+        if unwritten is not None and not turn.urgent:
+            _fail(turn, JournalError(str(unwritten)))
+            return
+        if unwritten is not None:
+            self._owed.append(turn.entry)
+        assert turn.work is not None
+        try:
+            _succeed(turn, turn.work())
+        except Exception as error:  # also one of our own making: what comes after shall not suffer
+            _fail(turn, error)
 
     async def _written(self, turns: list[_Turn]) -> JournalError | None:
         """Write the entries of all turns, after those that are owed; why not, if that failed."""
@@ -115,6 +135,23 @@ class Scribe:
         self._owed, self.trouble = [], None
         self._since += len(entries)
         return None
+
+
+def _do_all(turns: list[_Turn], work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    try:
+        results = work([turn.entry for turn in turns])
+    except Exception as error:  # likewise
+        results = [error] * len(turns)
+    for turn, result in zip(turns, results, strict=True):
+        if isinstance(result, Exception):
+            _fail(turn, result)
+        else:
+            _succeed(turn, result)
+
+
+def _succeed(turn: _Turn, result: Any) -> None:
+    if not turn.done.done():
+        turn.done.set_result(result)
 
 
 def _fail(turn: _Turn, error: Exception) -> None:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.journal import Entry, Past, Snapshot, entry_from_json, entry_to_json
-from flowsieve.errors import JournalError
+from flowsieve.errors import BadJournal, JournalError
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class SqliteJournal:
     ) -> None:
         self.path = path
         self._appended = appended
-        self._last = 0
+        self._last = self._kept = 0  # the number of the last entry, and of that which the snapshot goes up to
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,16 +59,23 @@ class SqliteJournal:
                 self._database = _opened(path)
                 undo.callback(self._database.close)
                 _check(self._database, path, base)
-                found = self._database.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()[0]
-                self._last = int(found or 0)
+                self._last, self._kept = (
+                    int(self._database.execute(f"SELECT max({what}) FROM {table}").fetchone()[0] or 0)
+                    for what, table in (("seq", "sqlite_sequence"), ("number", "snapshots"))
+                )
                 undo.pop_all()
         except (sqlite3.Error, OSError) as error:
-            raise JournalError(_told(path, error)) from None
+            raise _trouble(path, error) from None
 
     @property
     def number(self) -> int:
         """That of the last entry that was written; 0 if there was none."""
         return self._last
+
+    @property
+    def length(self) -> int:
+        """How many entries it holds since the last snapshot."""
+        return self._last - self._kept
 
     def load(self, schema: Schema) -> Past:
         """All that was written."""
@@ -102,7 +109,7 @@ class SqliteJournal:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except (sqlite3.Error, OSError) as error:
-            raise JournalError(_told(self.path, error)) from None
+            raise _trouble(self.path, error) from None
 
     def _write(self, bodies: Sequence[str]) -> int:
         with self._transaction() as run:
@@ -117,6 +124,7 @@ class SqliteJournal:
             run("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (number, body))
             run("DELETE FROM snapshots WHERE number < ?", (number,))
             run("DELETE FROM entries WHERE number <= ?", (number,))
+        self._kept = number
 
     @contextmanager
     def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
@@ -142,7 +150,7 @@ def look(path: Path, schema: Schema, base: str | None = None) -> Past:
             _check(database, path, base)
             return _read(database, path, schema)
     except sqlite3.Error as error:
-        raise JournalError(_told(path, error)) from None
+        raise _trouble(path, error) from None
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -160,7 +168,7 @@ def _make(path: Path, base: str) -> None:
     """Begin a journal; what has its name is whole, so an empty file there was emptied by somebody."""
     wal, new = (path.with_name(path.name + end) for end in ("-wal", "-new"))
     if wal.exists():
-        raise JournalError(
+        raise BadJournal(
             f"there is {wal}, and no {path}, which it belongs to; bring that back, or move it away"
         )
     for left in (new, new.with_name(new.name + "-journal")):
@@ -187,16 +195,16 @@ def _check(database: sqlite3.Connection, path: Path, base: str | None) -> None:
         raise sqlite3.DatabaseError("not a database of a journal")
     about = dict(database.execute("SELECT name, value FROM about").fetchall())
     if about.get("format") != str(FORMAT):
-        raise JournalError(f"{path} is of format {about.get('format')}, and this version knows {FORMAT}")
+        raise BadJournal(f"{path} is of format {about.get('format')}, and this version knows {FORMAT}")
     if base is not None and about.get("base") != base:
-        raise JournalError(
+        raise BadJournal(
             f"{path} is the memory of another network or schema; name another file, or move it away "
             "to begin without what was asked for there"
         )
 
 
 def _read(database: sqlite3.Connection, path: Path, schema: Schema) -> Past:
-    """All that was written; where something of it is missing or not as it was written, JournalError is raised."""
+    """All that was written; where something of it is missing or not as it was written, BadJournal is raised."""
     try:
         database.execute("BEGIN")
         try:
@@ -216,7 +224,7 @@ def _read(database: sqlite3.Connection, path: Path, schema: Schema) -> Past:
         snapshot = json.loads(zlib.decompress(found[1])) if found else None
         return Past(snapshot, tuple(entry_from_json(json.loads(body), schema) for _, body, _ in rows))
     except (sqlite3.Error, ValueError, TypeError, AttributeError, zlib.error) as error:
-        raise JournalError(_told(path, error)) from None
+        raise _trouble(path, error) from None
 
 
 def _checksum(number: int, body: str) -> int:
@@ -234,12 +242,12 @@ def _locked(path: Path) -> int:
     return held
 
 
-def _told(path: Path, error: Exception) -> str:
+def _trouble(path: Path, error: Exception) -> JournalError:
     text = str(error)
     if "locked" in text:
-        return f"the journal {path} is in use by another controller"
+        return JournalError(f"the journal {path} is in use by another controller")
     if isinstance(error, zlib.error) or "malformed" in text or "not a database" in text:
-        return (
+        return BadJournal(
             f"the journal {path} is damaged ({text}); bring back a copy, or move it away to begin without it"
         )
-    return f"the journal {path} cannot be used: {text}"
+    return JournalError(f"the journal {path} cannot be used: {text}")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, Refused, nearest
-from flowsieve.flow.capacity import FittedTables
+from flowsieve.flow.capacity import Fit, FittedTables
 from flowsieve.flow.compiler import Compiler, Side, Tables
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.weights import Weights
 from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.network.mend import Edge, mended
+from flowsieve.network.mend import Edge, edges_of, extended, mended
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 
@@ -63,11 +64,12 @@ class ControlState:
         self.plan = plan
         self.trees = trees or TreeMap.single(center_tree(topology))
         self.settings = settings or Settings()
+        self.found = False  # whether the topology is one that was found, not the one it began with
+        self._touched = False  # whether something was ever asked for, so that tables may follow the trees
         self.down: frozenset[Edge] = frozenset()  # links that carry nothing
         self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        self._weighed = 0
         compiler = Compiler(topology, self.trees, self.settings.tables)
         self._tables = FittedTables(compiler, self.settings.capacity)
 
@@ -77,6 +79,7 @@ class ControlState:
         A bad request raises before anything is changed.
         """
         self._check(requests)
+        self._touched = True
         new = [self._interest(request) for request in requests]
         taken = [self._take(request, interest) for request, interest in zip(requests, new, strict=True)]
         self._weigh()
@@ -96,14 +99,44 @@ class ControlState:
                 return Outcome(back, ((requests[0], reason),))
         return self._one_by_one(requests, back)
 
-    def restore(self, requests: Sequence[Request]) -> None:
-        """Take up what was in force before, though a table may have become too small for it since."""
+    def restore(
+        self, requests: Sequence[Request], covers: Sequence[DzSet] | None = None, fit: Fit | None = None
+    ) -> None:
+        """Take up what was in force before, though a table may have become too small for it since.
+
+        `covers` are those of the requests' filters, where they are known, and `fit` is how tables were made to fit
+        them; without it they are made to fit anew.
+        """
         self._check(requests)
-        for request in requests:
-            self._take(request, self._interest(request))
+        self._touched = True
+        if covers is None:
+            covers = [self._cover(request) for request in requests]
+        added = []
+        for request, dz in zip(requests, covers, strict=True):
+            assert request.filter is not None, "what ends something is not in force"
+            side = request.op.side
+            self.interests(side)[request.id] = Interest(request.id, request.host, request.filter, dz)
+            added.append((request.host, side, dz))
+        self._tables.compiler.add(added)
+        if fit is not None or not self.bounded:
+            self._tables.recall(fit or Fit())
+            return
         self._weigh()
         with suppress(Refused):
             self._tables.update()
+
+    @contextmanager
+    def supposed(self, request: Request) -> Iterator[Outcome]:
+        """The state as if a host had asked for something, for the time of a `with` block; nothing of it stays."""
+        assert request.op.adding, "only what is added can be taken away without a trace"
+        fit = self._tables.fit
+        outcome = self.step([request])
+        try:
+            yield outcome
+        finally:
+            if not outcome.refused:
+                self._undo(request, self.interests(request.op.side)[request.id])
+            self._tables.recall(fit)
 
     def rewire(self, down: Collection[Edge]) -> Outcome:
         """Mend the trees, given all links that are down: dead edges out, live ones in where something is cut off."""
@@ -113,6 +146,35 @@ class ControlState:
             self._tables.compiler.rewire(trees)
         self.down = frozenset(down)
         return Outcome(self._tables.update())
+
+    def grow(self, topology: Topology, trees: TreeMap | None = None) -> None:
+        """Go over to a network that has what this one has, and more; ports may count otherwise there.
+
+        Links that it does not have any more carry nothing from now on. The trees are kept and mended, unless others are
+        given; the first time, when nothing is built on them yet, they are made anew. Switches that no link leads to are
+        served for themselves.
+        """
+        if trees is None and not self.found and not self._touched:
+            n = len(self.trees)
+            self.trees = TreeMap.spread(topology, n) if n > 1 else TreeMap.single(center_tree(topology))
+        there = edges_of(topology)
+        self.down &= there
+        if trees is None:
+            gone = {frozenset(edge) for tree in self.trees.trees for edge in tree.edges} - there
+            trees = mended(extended(self.trees, topology), topology, self.down | gone)
+        self.found, self.topology, self.trees = True, topology, trees
+        self._tables = FittedTables(
+            Compiler(topology, self.trees, self.settings.tables), self.settings.capacity
+        )
+        self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
+        for switch, room in self.bounds.items():
+            self._tables.bound(switch, room)
+        self._tables.compiler.add(
+            [(each.host, side, each.dz) for side in Side for each in self.interests(side).values()]
+        )
+        self._weigh()
+        with suppress(Refused):
+            self._tables.update()
 
     def bound(self, switch: str, capacity: int) -> Outcome:
         """A switch turned out to have room for so many entries; raises Refused where the coarsest table needs more."""
@@ -133,9 +195,14 @@ class ControlState:
         """Whether some table has a capacity: only then does it matter in which order requests came."""
         return bool(self._tables.capacity)
 
-    def check(self, request: Request) -> None:
-        """Raise if no state like this one could take a request."""
-        self._check([request])
+    @property
+    def fit(self) -> Fit:
+        """How the tables were made to fit: what of them does not follow from the interests alone."""
+        return self._tables.fit
+
+    def check(self, *requests: Request) -> None:
+        """Raise if no state like this one could take the requests, one after the other."""
+        self._check(requests)
 
     def waste(self) -> dict[str, float]:
         """The unwanted copies per event that each coarsened table is expected to send."""
@@ -166,9 +233,8 @@ class ControlState:
 
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
-        there = len(self.subscriptions)
-        if self._tables.capacity and abs(there - self._weighed) * 10 > self._weighed:
-            self._weighed = there
+        there, weighed = len(self.subscriptions), self._tables.weights.interests
+        if self._tables.capacity and abs(there - weighed) * 10 > weighed:
             interests = [interest.dz for interest in self.subscriptions.values()]
             self._tables.weights = Weights.of(interests, self.settings.sample)
 
@@ -182,7 +248,7 @@ class ControlState:
             if request.host not in self.topology.hosts:
                 hint = nearest(request.host, self.topology.hosts)
                 raise BadInput(f"there is no host {request.host!r}{hint}")
-            if not self.topology.reachable(request.host):
+            if self.topology.hosts[request.host] not in self.trees.parts[0][1]:
                 raise BadInput(f"host {request.host!r} is in a part of the network that is cut off")
             if request.op.adding:
                 if owner is not None:
@@ -195,8 +261,11 @@ class ControlState:
         """What a request that adds something adds."""
         if request.filter is None:
             return None
-        dz = self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
-        return Interest(request.id, request.host, request.filter, dz)
+        return Interest(request.id, request.host, request.filter, self._cover(request))
+
+    def _cover(self, request: Request) -> DzSet:
+        assert request.filter is not None
+        return self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
 
     def _take(self, request: Request, new: Interest | None) -> Interest:
         book = self.interests(request.op.side)

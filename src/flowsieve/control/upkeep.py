@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flowsieve.control.picture import Picture
 from flowsieve.control.switches import LiveSwitches
@@ -55,7 +56,7 @@ class Upkeep:
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
         self._wake = asyncio.Event()
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: deque[tuple[int, Arrival]] = deque()  # in the order of what they wait for
 
     @property
     def settled(self) -> bool:
@@ -75,13 +76,12 @@ class Upkeep:
         self._wake.set()
 
     def reached(self) -> asyncio.Future[None]:
-        """Done when the switch has acknowledged all that was asked for so far; many wait, so it is no task."""
-        future = asyncio.get_running_loop().create_future()
-        if self.settled:
-            future.set_result(None)
-        else:
-            self._waiting.append((self._asked, future))
-        return future
+        """Done when the switch has acknowledged all that was asked for so far."""
+        return arrival([self])
+
+    def expect(self, arrival: Arrival) -> None:
+        """Tell of it when the switch has acknowledged all that was asked for so far."""
+        self._waiting.append((self._asked, arrival))
 
     def connected(self) -> None:
         """The switch can be asked; what it holds has to be read."""
@@ -102,9 +102,8 @@ class Upkeep:
 
     def fail(self, error: Exception) -> None:
         """What waits cannot be had."""
-        for _, future in self._waiting:
-            if not future.done():
-                future.set_exception(error)
+        for _, arrival in self._waiting:
+            arrival.fail(error)
         self._waiting.clear()
 
     async def run(self) -> None:
@@ -148,10 +147,36 @@ class Upkeep:
         self._tell()
 
     def _tell(self) -> None:
-        still: list[tuple[int, asyncio.Future[None]]] = []
-        for version, future in self._waiting:
-            if version > self._reached:
-                still.append((version, future))
-            elif not future.done():
-                future.set_result(None)
-        self._waiting = still
+        waiting, reached = self._waiting, self._reached
+        while waiting and waiting[0][0] <= reached:
+            waiting.popleft()[1].tell()
+
+
+class Arrival:
+    """One who waits for some switches, each of which tells when it is there; thousands wait, so it is no task."""
+
+    __slots__ = ("future", "left")
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(self) -> None:
+        self.left -= 1
+        if self.left == 0 and not self.future.done():
+            self.future.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+def arrival(upkeeps: Iterable[Upkeep]) -> asyncio.Future[None]:
+    """Done when all of these switches have acknowledged all that was asked of them so far."""
+    busy = [each for each in upkeeps if not each.settled]
+    made = Arrival(len(busy))
+    for each in busy:
+        each.expect(made)
+    if not busy:
+        made.future.set_result(None)
+    return made.future

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,19 @@ class Coarse:
     table: dict[Dz, Ports]
     price: float
     waste: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How tables were made to fit: all that they owe to the past, and not to the interests alone.
+
+    `withheld` is what could not be had, and `loose` the switches that are coarse or have been.
+    """
+
+    weights: Weights = BY_VOLUME
+    coarse: Mapping[str, Coarse] = field(default_factory=dict)
+    withheld: Mapping[str, list[Change]] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
 
 
 def room(capacity: int) -> int:
@@ -91,6 +104,19 @@ class FittedTables:
             if changes:
                 exact[switch] = changes
         return exact
+
+    @property
+    def fit(self) -> Fit:
+        """How the tables were made to fit."""
+        return Fit(self.weights, dict(self._coarse), dict(self._withheld), frozenset(self._loose))
+
+    def recall(self, fit: Fit) -> None:
+        """Have the tables as they were made to fit before, for the interests that there were then."""
+        if fit.loose != self._loose:
+            self.compiler.loosen_only(fit.loose)
+        self.compiler.update()
+        self.weights, self._loose = fit.weights, set(fit.loose)
+        self._coarse, self._withheld = dict(fit.coarse), dict(fit.withheld)
 
     def table(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold: as the last update that was not refused had it."""

@@ -86,7 +86,13 @@ class Flow:
 def content_flow(tag: Tag, dz: Dz, ports: Iterable[int], deliveries: Mapping[int, Deliver] = NOBODY) -> Flow:
     """The entry that sends the events of a dz out of ports, to hosts by their own addresses where these are given."""
     actions = outputs(tuple(ports)) if not deliveries else _readdressed(tuple(ports), deliveries)
-    return Flow(Match(tag.prefix(dz)), CONTENT_PRIORITY + dz.length, actions)
+    return Flow(match_of(tag, dz), CONTENT_PRIORITY + dz.length, actions)
+
+
+@lru_cache(maxsize=1 << 14)
+def match_of(tag: Tag, dz: Dz) -> Match:
+    """The match of the events of a dz; what is wanted somewhere stands in the tables all along the way there."""
+    return Match(tag.prefix(dz))
 
 
 @lru_cache(maxsize=1 << 16)

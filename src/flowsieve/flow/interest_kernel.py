@@ -36,10 +36,8 @@ def take_counted_pair(counts, counters):
 
 
 @njit(cache=True)
-def add_interest(
-    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
-):
-    """Count one more dz of a host; announce it unless another already covers it."""
+def count_interest(counts, host_counters, root, hi, lo, length):
+    """Count one more dz of a host; returns whether another one of it covers it already."""
     node, covered = np.int64(root), False
     left, count = counts[LEFT], counts[COUNT]
     for depth in range(length):
@@ -52,7 +50,15 @@ def add_interest(
         node = np.int64(left[node]) + bit_at(hi, lo, depth)
     covered = covered or count[node] > 0
     count[node] += 1
-    if not covered:
+    return covered
+
+
+@njit(cache=True)
+def add_interest(
+    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
+):
+    """Count one more dz of a host; announce it unless another already covers it."""
+    if not count_interest(counts, host_counters, root, hi, lo, length):
         announce(work, counters, partition_dz, switch, kind, port, ONE, hi, lo, length)
 
 
@@ -126,3 +132,26 @@ def change_interest(
                 port,
                 scratch,
             )
+
+
+@njit(cache=True, nogil=True)
+def add_interests(
+    counts, host_counters, roots, ends, dz, asked, asked_ends, asked_dz, work, counters, partition_dz
+):
+    """Count many interests of many hosts, then announce what each host asks for in all, which is less.
+
+    The dz of interest i stand in the rows of `dz` before `ends[i]`; what a host (a row of switch, kind, port in
+    `asked`) asks for stands likewise in `asked_dz`. To announce again what was announced before changes nothing.
+    """
+    at = 0
+    for i in range(roots.shape[0]):
+        while at < ends[i]:
+            count_interest(counts, host_counters, roots[i], dz[at, 0], dz[at, 1], np.int64(dz[at, 2]))
+            at += 1
+    at = 0
+    for i in range(asked.shape[0]):
+        switch, kind, port = asked[i, 0], asked[i, 1], asked[i, 2]
+        while at < asked_ends[i]:
+            hi, lo, length = asked_dz[at, 0], asked_dz[at, 1], np.int64(asked_dz[at, 2])
+            announce(work, counters, partition_dz, switch, kind, port, ONE, hi, lo, length)
+            at += 1

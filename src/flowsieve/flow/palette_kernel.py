@@ -26,14 +26,8 @@ class Palette:
     """The storage behind the ids; the kernels take its fields apart."""
 
     def __init__(self, words: int) -> None:
-        self.rows: Any = List([np.zeros((64, words), np.uint64)])
-        self.vectors: Any = List([np.zeros(64, np.int64) for _ in range(5)])
-        self.label_ids: Any = Dict.empty(types.uint64, types.int64)
-        self.set_ids: Any = Dict.empty(types.uint64, types.int64)
-        self.combined: Any = Dict.empty(types.int64, types.int64)
-        self.sizes = np.array([0, 1, 0], np.int64)
-        self.parts = (self.rows, self.vectors, self.label_ids, self.set_ids, self.combined, self.sizes)
-        intern_label(self.parts, np.zeros(words, np.uint64))  # the empty label is 0: drop
+        self.parts: tuple[Any, Any, Any, Any, Any, Any] = make_palette(words)
+        self.rows, self.vectors, self.label_ids, self.set_ids, self.combined, self.sizes = self.parts
 
 
 @njit(cache=True, inline="always")
@@ -65,6 +59,22 @@ def intern_label(parts, row):
     label_ids[seed] = at
     sizes[LABELS] = at + 1
     return at
+
+
+@njit(cache=True)
+def make_palette(words):
+    """The parts of a palette that knows the empty label alone.
+
+    They are made here since Numba compiles anew, in every process, what Python does with a typed container.
+    """
+    rows = List([np.zeros((64, words), np.uint64)])
+    vectors = List([np.zeros(64, np.int64) for _ in range(5)])
+    label_ids = Dict.empty(types.uint64, types.int64)
+    set_ids = Dict.empty(types.uint64, types.int64)
+    combined = Dict.empty(types.int64, types.int64)
+    parts = (rows, vectors, label_ids, set_ids, combined, np.array([0, 1, 0], np.int64))
+    intern_label(parts, np.zeros(words, np.uint64))  # the empty label is 0: drop
+    return parts
 
 
 @njit(cache=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from flowsieve.errors import BadInput
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import ETH_TYPES, UDP
+from flowsieve.network.topology import Topology
 
-SERVICE_PRIORITY = 2000  # above all content flows
+SERVICE_PRIORITY = 2000  # above all content flows; one more for what comes in on a port that is named
+ANY_PORT = 0
 LLDP = 0x88CC
 MAX_RATE = 1_000_000  # packets a second; what lies beyond is no limit
 
@@ -18,23 +21,31 @@ class Punt:
     """Packets that a switch hands over: those of a type, or those to a UDP port of one address.
 
     No more than `rate` of them in a second; those beyond are dropped by the switch, so that a flood reaches nobody.
+    Those that come in on a `port` that an entry names have a limit of their own.
 
     >>> Punt.of_type(LLDP, rate=100).ethertype == LLDP
     True
     >>> str(Punt.to("ff02::f10e:c0:1", 7421, rate=1000))
     'UDP to ff02::f10e:c0:1/128 port 7421, at most 1000/s'
+    >>> str(Punt.of_type(LLDP, rate=100).at(3))
+    'packets of type 0x88cc from port 3, at most 100/s'
     """
 
     ethertype: int
     destination: Prefix | None
     udp_port: int | None
     rate: int
+    port: int = ANY_PORT
 
     def __post_init__(self) -> None:
         if not 0x600 <= self.ethertype <= 0xFFFF:
             raise BadInput(f"{self.ethertype:#x} is no type of Ethernet packets; right is 0x600 to 0xffff")
         if not 1 <= self.rate <= MAX_RATE:
             raise BadInput(f"{self.rate} packets a second are no limit; right is 1 to {MAX_RATE:,}")
+        if self.port < 0:
+            raise BadInput(
+                f"no packet comes in on port {self.port}; right is 1 and up, or {ANY_PORT} for any"
+            )
         where = self.destination
         if where is None:
             fits = self.udp_port is None
@@ -62,14 +73,23 @@ class Punt:
         """Packets of a type, whatever is in them."""
         return cls(ethertype, None, None, rate)
 
-    @property
-    def key(self) -> tuple[int, Prefix | None, int | None]:
-        """Which packets are meant; two entries of a switch cannot mean the same."""
-        return self.ethertype, self.destination, self.udp_port
+    def at(self, port: int) -> Punt:
+        """The same packets, those alone that come in on a port."""
+        return replace(self, port=port)
 
-    def takes(self, packet: bytes) -> bool:
+    @property
+    def key(self) -> tuple[int, Prefix | None, int | None, int]:
+        """Which packets are meant; two entries of a switch cannot mean the same."""
+        return self.ethertype, self.destination, self.udp_port, self.port
+
+    @property
+    def priority(self) -> int:
+        """An entry that names a port is before the one for any port."""
+        return SERVICE_PRIORITY + (self.port != ANY_PORT)
+
+    def takes(self, packet: bytes, port: int) -> bool:
         """Whether a packet, from its Ethernet header on, is one of those; a switch looks at no checksum."""
-        if packet[12:14] != self.ethertype.to_bytes(2):
+        if self.port not in (ANY_PORT, port) or packet[12:14] != self.ethertype.to_bytes(2):
             return False
         if self.destination is None:
             return True
@@ -83,6 +103,21 @@ class Punt:
         return proto == bytes([UDP]) and address == wanted and udp[2:4] == (self.udp_port or 0).to_bytes(2)
 
     def __str__(self) -> str:
+        where = f" from port {self.port}" if self.port != ANY_PORT else ""
         if self.destination is None:
-            return f"packets of type {self.ethertype:#06x}, at most {self.rate}/s"
-        return f"UDP to {self.destination} port {self.udp_port}, at most {self.rate}/s"
+            return f"packets of type {self.ethertype:#06x}{where}, at most {self.rate}/s"
+        return f"UDP to {self.destination} port {self.udp_port}{where}, at most {self.rate}/s"
+
+
+def host_ports(topology: Topology, switch: str) -> list[int]:
+    """The ports of a switch at which there are hosts."""
+    return [topology.port(switch, host) for host in topology.hosts_at(switch)]
+
+
+def with_ports(punts: Sequence[Punt], ports: Iterable[int]) -> tuple[Punt, ...]:
+    """Punts with a limit for each of some ports beside the one for all others, as far as they are calls to an address.
+
+    So one host that floods is heard less, and its neighbours are not.
+    """
+    calls = [punt for punt in punts if punt.destination is not None]
+    return (*punts, *(punt.at(port) for port in ports for punt in calls))

@@ -271,7 +271,7 @@ def refresh_tables(
     links, sets, flags, rows, vectors, label_ids, set_ids, combined, sizes, mode, work, counters, roots,
     starts, firsts, hosts, loose, scratch, dirty, entries,
 ):  # fmt: skip
-    """Bring the entries of all changed tries up to date; the net changes stand in `work[CHANGED]`.
+    """Bring the entries of all changed tries up to date; returns the net changes, rows as in `work[CHANGED]`.
 
     The palette comes in parts: a tuple that holds typed containers would cost more to pass than a request to
     serve.
@@ -294,6 +294,9 @@ def refresh_tables(
     for i in range(counters[OPS]):
         row = work[CHANGED][i]
         entries[np.int64(row[C_TRIE])] += np.int64(row[C_IS]) - np.int64(row[C_WAS])
+    rows_changed = work[CHANGED][: counters[OPS]].copy()
+    counters[OPS] = 0
+    return rows_changed
 
 
 @njit(cache=True)

@@ -25,11 +25,15 @@ Cells = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64], NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """Sorted cells (rows of hi, lo, length), the mass of all before each and in all; sorted events (rows of hi, lo)."""
+    """Sorted cells (rows of hi, lo, length), the mass of all before each and in all; sorted events (rows of hi, lo).
+
+    `interests` is how many there were when the mass was found.
+    """
 
     cells: NDArray[np.uint64]
     mass: NDArray[np.float64]
     events: NDArray[np.uint64]
+    interests: int = 0
 
     @classmethod
     def of(cls, interests: Sequence[DzSet] = (), sample: EventSample | None = None) -> Weights:
@@ -44,13 +48,18 @@ class Weights:
         hi, lo, length, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         rows = np.column_stack((hi, lo, length.astype(np.uint64)))
         order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
-        events = np.empty((0, 2), np.uint64) if sample is None else np.column_stack((sample.hi, sample.lo))
-        return cls(np.ascontiguousarray(rows[order]), np.concatenate(([0.0], np.cumsum(mass[order]))), events)
+        sums = np.concatenate(([0.0], np.cumsum(mass[order])))
+        return cls(np.ascontiguousarray(rows[order]), sums, events_of(sample), len(interests))
 
     @property
     def traffic(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], float]:
         """As the kernel takes it."""
         return self.cells, self.mass, self.events, PRIOR
+
+
+def events_of(sample: EventSample | None) -> NDArray[np.uint64]:
+    """Where the events of a sample fell."""
+    return np.empty((0, 2), np.uint64) if sample is None else np.column_stack((sample.hi, sample.lo))
 
 
 def _whole(mass: float) -> Cells:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -84,6 +84,20 @@ class DzSet:
             )
         return cls._sealed(_canonical(hi, lo, lengths))
 
+    @classmethod
+    def cut(cls, hi: Words, lo: Words, length: Lengths, sizes: Iterable[int]) -> list[DzSet]:
+        """Sets of so many dz each that stand one after the other in arrays, as they stood in the sets' own."""
+        if not hi.shape == lo.shape == length.shape or int(kernel.first_untidy(hi, lo, length)) >= 0:
+            raise BadInput("the arrays are none that sets of dz were written into")
+        made, start = [], 0
+        for size in sizes:
+            end = start + size
+            made.append(cls._sealed((hi[start:end], lo[start:end], length[start:end])))
+            start = end
+        if start != len(hi):
+            raise BadInput(f"the sizes of sets of dz add up to {start}, and there are {len(hi)} dz")
+        return made
+
     def covers(self, dz: Dz) -> bool:
         """Whether the whole cell lies in this set."""
         return self._find(dz) >= 0
@@ -161,6 +175,17 @@ class DzSet:
     def _find(self, dz: Dz) -> int:
         aligned = dz.aligned
         return int(kernel.find(*self._arrays, np.uint64(aligned >> 64), np.uint64(aligned & _LOW), dz.length))
+
+
+def union(sets: Sequence[DzSet]) -> DzSet:
+    """All that lies in some of many sets."""
+    return DzSet._sealed(
+        _canonical(
+            np.concatenate([dz.hi for dz in sets]),
+            np.concatenate([dz.lo for dz in sets]),
+            np.concatenate([dz.length for dz in sets]),
+        )
+    )
 
 
 def _canonical(hi: Words, lo: Words, length: Lengths) -> tuple[Words, Words, Lengths]:

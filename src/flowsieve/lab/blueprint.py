@@ -71,6 +71,20 @@ class HostAddresses:
         return 0x01005E << 24 | address.first & 0x7FFFFF, address
 
 
+def host_addresses(topology: Topology) -> dict[str, HostAddresses]:
+    """The addresses of all hosts of a network, by their numbers: a host that comes later changes nobody's."""
+    return {
+        host: HostAddresses(
+            ipv6=topology.endpoint(host).address,
+            ipv4=str(IPV4_NETWORK[number]),
+            mac=_mac(number),
+            events_ipv6=str(EVENTS_IPV6 + number),
+            events_ipv4=str(EVENTS_IPV4 + number),
+        )
+        for number, host in enumerate(topology.hosts, 1)
+    }
+
+
 class Blueprint:
     """The names and commands of a lab of one topology.
 
@@ -88,16 +102,7 @@ class Blueprint:
         self._bridges = _bridge_names(topology)
         self._numbers = {switch: number for number, switch in enumerate(topology.switches, 1)}
         self._namespaces = _namespace_names(topology)
-        self._addresses = {
-            host: HostAddresses(
-                ipv6=topology.endpoint(host).address,
-                ipv4=str(IPV4_NETWORK[number]),
-                mac=_mac(number),
-                events_ipv6=str(EVENTS_IPV6 + number),
-                events_ipv4=str(EVENTS_IPV4 + number),
-            )
-            for number, host in enumerate(topology.hosts, 1)
-        }
+        self._addresses = host_addresses(topology)
 
     def bridge(self, switch: str) -> str:
         """The bridge that is a switch."""

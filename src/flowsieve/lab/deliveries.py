@@ -1,18 +1,25 @@
-"""The last hop of events in a lab: at each port to a host, they are readdressed to the host's own group."""
+"""The last hop of events: at each port to a host, they are readdressed to the host's own group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from flowsieve.flow.entry import Deliver
+from flowsieve.lab.blueprint import host_addresses
 from flowsieve.lab.lab import Lab
+from flowsieve.network.topology import Topology
 
 
 def deliveries(lab: Lab, family: int) -> Mapping[str, Mapping[int, Deliver]]:
-    """For each switch, what is done at its ports to hosts."""
-    topology = lab.topology
+    """For each switch of a lab, what is done at its ports to hosts."""
+    return deliveries_of(lab.topology, family)
+
+
+def deliveries_of(topology: Topology, family: int) -> Mapping[str, Mapping[int, Deliver]]:
+    """For each switch of a network, what is done at its ports to hosts."""
+    addresses = host_addresses(topology)
     found: dict[str, dict[int, Deliver]] = {switch: {} for switch in topology.switches}
     for host, switch in topology.hosts.items():
         port = topology.port(switch, host)
-        found[switch][port] = Deliver(port, *lab.addresses(host).events(family))
+        found[switch][port] = Deliver(port, *addresses[host].events(family))
     return found

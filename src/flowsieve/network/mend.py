@@ -19,6 +19,28 @@ def mended(trees: TreeMap, topology: Topology, down: Collection[Edge]) -> TreeMa
     return TreeMap(tuple((dz, mended_tree(tree, topology, down)) for dz, tree in trees))
 
 
+def edges_of(topology: Topology) -> frozenset[Edge]:
+    """The links of a topology."""
+    return frozenset(frozenset((link.a, link.b)) for link in topology.links)
+
+
+def extended(trees: TreeMap, topology: Topology) -> TreeMap:
+    """The trees with the switches of a topology and no others; where edges are missing then, they are to be mended."""
+
+    def on_all(tree: SpanningTree) -> SpanningTree:
+        if set(tree.switches) == set(topology.switches):
+            return tree
+        near: dict[str, list[str]] = {switch: [] for switch in topology.switches}
+        for a, b in tree.edges:
+            if a in near and b in near:
+                near[a].append(b)
+                near[b].append(a)
+        order = [switch for switch in (tree.root, *tree.switches) if switch in near]
+        return _rooted(near, [*order, *topology.switches])
+
+    return TreeMap(tuple((dz, on_all(tree)) for dz, tree in trees))
+
+
 def mended_tree(tree: SpanningTree, topology: Topology, down: Collection[Edge]) -> SpanningTree:
     """The tree with as many of its edges as are up; of the links that could join its parts, the nearest to its root.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from flowsieve.errors import BadTopology, nearest
+from flowsieve.network.numbers import Numbers, own_numbers
 
 DEFAULT_LATENCY_MS = 0.05
 MAX_LATENCY_MS = 3_600_000
@@ -55,7 +56,8 @@ class Topology:
     """A network; `hosts` says at which switch each host is.
 
     Port i+1 of a switch leads to `neighbours(switch)[i]`: first the switches that it is linked with, in the
-    order of the links, then its hosts, in theirs. Hosts outside the `main` component are cut off.
+    order of the links, then its hosts, in theirs. Hosts outside the `main` component are cut off. What a switch
+    itself calls its ports, `numbers` says for those switches where that is something else: see `number`.
 
     >>> network = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"})
     >>> network.neighbours("s1"), network.endpoint("h2")
@@ -65,8 +67,10 @@ class Topology:
     switches: tuple[str, ...]
     links: tuple[Link, ...]
     hosts: Mapping[str, str] = field(compare=False)
+    numbers: Numbers = field(default_factory=dict, compare=False)
     # Equality and hash look at the hosts in their order, since it decides the ports.
     _hosts: tuple[tuple[str, str], ...] = field(init=False)
+    _numbers: tuple[tuple[str, tuple[int, ...]], ...] = field(init=False)
     _linked: Mapping[str, Mapping[str, float]] = field(init=False, compare=False)  # the latency in ms
     _ports: Mapping[str, Mapping[str, int]] = field(init=False, compare=False)
     _endpoints: Mapping[str, Endpoint] = field(init=False, compare=False)
@@ -88,6 +92,11 @@ class Topology:
         derive = object.__setattr__
         derive(self, "hosts", MappingProxyType(dict(self.hosts)))
         derive(self, "_hosts", tuple(self.hosts.items()))
+        numbers = own_numbers(self.numbers, ports)
+        derive(self, "numbers", MappingProxyType(numbers))
+        derive(
+            self, "_numbers", tuple(sorted((switch, tuple(row.values())) for switch, row in numbers.items()))
+        )
         derive(self, "_linked", linked)
         derive(self, "_ports", ports)
         derive(self, "_endpoints", endpoints)
@@ -100,6 +109,7 @@ class Topology:
         links: Iterable[Link | Sequence[str]],
         hosts: Mapping[str, str],
         switches: Iterable[str] = (),
+        numbers: Numbers | None = None,
     ) -> Topology:
         """The network of links as people write them: pairs of names will do, and parallel links become one.
 
@@ -130,7 +140,7 @@ class Topology:
             elif link.latency_ms < known.latency_ms:
                 fastest[pair] = Link(known.a, known.b, link.latency_ms)
             names += (link.a, link.b)
-        return cls(tuple(dict.fromkeys(names)), tuple(fastest.values()), hosts)
+        return cls(tuple(dict.fromkeys(names)), tuple(fastest.values()), hosts, numbers or {})
 
     def neighbours(self, switch: str) -> tuple[str, ...]:
         """The switches and hosts at a switch, in the order of its ports."""
@@ -160,6 +170,16 @@ class Topology:
         if not 1 <= port <= len(row):
             raise BadTopology(f"switch {_shown(switch)} has no port {port}; its ports are 1 to {len(row)}")
         return row[port - 1]
+
+    def number(self, switch: str, neighbour: str) -> int:
+        """What a switch itself calls its port to a neighbour."""
+        port = self.port(switch, neighbour)
+        return self.numbers[switch][neighbour] if switch in self.numbers else port
+
+    def behind(self, switch: str, number: int) -> str | None:
+        """The switch or host at the port that a switch calls so; None if it has no such port of ours."""
+        row = self._row(switch)
+        return next((near for near, own in self.numbers.get(switch, row).items() if own == number), None)
 
     def endpoint(self, host: str) -> Endpoint:
         """Where a host is attached."""
@@ -194,7 +214,8 @@ class Topology:
         return f"<Topology: {self}>"
 
     def __reduce__(self) -> tuple[type[Topology], tuple[object, ...]]:
-        return Topology, (self.switches, self.links, dict(self.hosts))
+        numbers = {switch: dict(row) for switch, row in self.numbers.items()}
+        return Topology, (self.switches, self.links, dict(self.hosts), numbers)
 
     def _row(self, switch: str) -> Mapping[str, int]:
         if switch not in self._ports:

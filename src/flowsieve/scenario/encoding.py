@@ -16,7 +16,6 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
 from flowsieve.index.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.scenario.events import read_events
 from flowsieve.scenario.source import read_json
 from flowsieve.scenario.toml import Section
 
@@ -135,6 +134,8 @@ def _read_sample(index: Section, schema: Schema) -> EventBatch | None:
     path = index.file("sample", "events.csv")
     if path is not None:
         with index.mistakes.kept():
+            from flowsieve.scenario.events import read_events  # it takes a while to be imported
+
             events = read_events(path, schema)
             faulty, _ = events.faults()
             return events.take(~faulty)

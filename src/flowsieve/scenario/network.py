@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flowsieve.content.schema import listed, nearest_of, shown
@@ -31,9 +32,12 @@ class Network:
     trees: int
 
 
-def read_network(top: Section) -> Network | None:
-    """The network of a scenario, or None after a mistake that leaves no topology."""
-    if "network" not in top:
+def read_network(top: Section, switches: Iterable[str] | None = None) -> Network | None:
+    """The network of a scenario, or None after a mistake that leaves no topology.
+
+    Where the switches are given, links and hosts may be missing: they are to be found then.
+    """
+    if "network" not in top and switches is None:
         top.wrong(
             "network", "there is no [network]; right is one with links or topology, and [network.hosts]"
         )
@@ -45,13 +49,36 @@ def read_network(top: Section) -> Network | None:
     trees = section.whole("trees", MAX_TREES)
     if trees is not None and trees.bit_count() != 1:
         section.wrong("trees", f"trees is {trees}; right is a power of two, 1, 2, 4, 8, … up to {MAX_TREES}")
-    base = _read_switches(section)
+    base = (
+        _read_switches(section) if _says_links(section, switches) else Topology.make((), {}, switches or ())
+    )
+    if base is not None and switches is not None:
+        base = _check_switches(section, base, list(switches))
+    if base is not None and switches is not None and "hosts" not in section:
+        return _network(base, capacity, tables, trees)
     topology = None if base is None else _with_hosts(section, base)
-    if topology is None:
-        return None
+    return None if topology is None else _network(topology, capacity, tables, trees)
+
+
+def _network(topology: Topology, capacity: int | None, tables: str | None, trees: int | None) -> Network:
     return Network(
         topology, capacity, None if tables is None else Tables(tables), 1 if trees is None else trees
     )
+
+
+def _says_links(section: Section, switches: Iterable[str] | None) -> bool:
+    return switches is None or "links" in section or "topology" in section
+
+
+def _check_switches(section: Section, base: Topology, switches: list[str]) -> Topology | None:
+    """The network with all switches that are given, if it has no others."""
+    strange = [switch for switch in base.switches if switch not in switches]
+    for switch in strange:
+        hint = nearest_of(switch, switches) or f"; there are {listed(switches)}"
+        section.wrong("links", f"switch {shown(switch)} is not among the switches that are given{hint}")
+    if strange:
+        return None
+    return Topology.make(base.links, base.hosts, switches)
 
 
 def _read_switches(section: Section) -> Topology | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.explain import Explanation
 from flowsieve.flow.verify import Verdict
 from flowsieve.network.topology import Topology
-from flowsieve.scenario.price import Quote
+
+if TYPE_CHECKING:
+    from flowsieve.scenario.price import Quote
 
 
 def plain_flow(topology: Topology, switch: str, flow: Flow) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from flowsieve.control.request import Request
 from flowsieve.flow.compiler import Tables
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.encoding import Encoding, read_encoding
-from flowsieve.scenario.events import EventFile, check_ids
 from flowsieve.scenario.mistakes import Mistakes
 from flowsieve.scenario.network import Network, read_network
 from flowsieve.scenario.requests import Filters, Ledger, read_requests
@@ -124,6 +123,8 @@ def _read_steps(
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
     filters, ledger = Filters(encoding.schema, encoding.check_cover), Ledger()
+    from flowsieve.scenario.events import EventFile, check_ids  # it takes a while to be imported
+
     event_files: list[EventFile] = []
     for kind, path in files:
         if mistakes.full:

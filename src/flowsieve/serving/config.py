@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowsieve.content.schema import shown
@@ -11,10 +11,11 @@ from flowsieve.control.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.compiler import Tables
-from flowsieve.flow.service import Punt
+from flowsieve.flow.service import Punt, host_ports, with_ports
 from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
+from flowsieve.network.numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.scenario.encoding import Encoding, read_encoding
@@ -23,14 +24,16 @@ from flowsieve.scenario.network import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.scenario.toml import Section
 from flowsieve.serving.desk import LEASE_SECONDS, MOST_AT_ONCE
+from flowsieve.serving.reach import NAMES, REACH_KEYS, SWITCHES, Reach, read_reach
 from flowsieve.southbound.openflow.address import Address
 
 CONTROLLER = "controller"
-KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls")
+KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *REACH_KEYS)
 DEADLINE_SECONDS = 30.0
 LONGEST_SECONDS = 86400.0
 LARGEST_COUNT = 1_000_000
-INBAND_RATE = 2000  # packets per second and switch that are handed to the controller
+FOUND = "found"  # in the place of what is not configured
+INBAND_RATE = 2000  # packets per second and host that are handed to the controller
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Service:
 
     `state` is the folder where the controller remembers, `http` where it takes requests besides the lab's own socket,
     `lease` how many seconds an interest outlives its client, `deadline` how long a request may wait for switches,
-    `inband_rate` how many packets a second each switch hands up, `most_calls` how many are worked on at a time.
+    `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
     """
 
     state: Path | None = None
@@ -52,23 +55,39 @@ class Service:
 
     @property
     def punts(self) -> tuple[Punt, ...]:
-        """What switches hand over: LLDP, and clients' calls. Each takes an entry of their tables."""
+        """What switches hand over: LLDP, and clients' calls."""
         addresses = CONTROL_ADDRESSES.values() if self.inband else ()
         calls = (Punt.to(address, CONTROL_PORT, rate=self.inband_rate) for address in addresses)
         return (*DISCOVERY_PUNTS, *calls)
+
+    def entries(self, topology: Topology) -> int:
+        """How many entries that takes of a table, at the switch with most hosts: calls of each have their own limit."""
+        most = max(
+            (host_ports(topology, switch) for switch in topology.switches), key=len, default=list[int]()
+        )
+        return len(with_ports(self.punts, most))
 
 
 @dataclass(frozen=True)
 class Config:
     """How contents are encoded, on which network, and how the service is run.
 
-    Without a network of its own it takes any lab as it is.
+    Without a network of its own it takes any lab as it is. `reach` says how switches that are no lab's are reached;
+    then links and hosts that the file does not have are found.
     """
 
     path: Path
     encoding: Encoding
     network: Network | None
     service: Service
+    reach: Reach | None = None
+    finds_links: bool = False
+    finds_hosts: bool = False
+
+    @property
+    def finds(self) -> bool:
+        """Whether the network is to be found, all of it or a part."""
+        return self.finds_links or self.finds_hosts
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller that has heard of nothing yet."""
@@ -76,7 +95,7 @@ class Config:
         room = network.capacity if network is not None else None
         settings = Settings(
             budget=encoding.budget,
-            capacity=max(1, room - len(self.service.punts)) if room is not None else None,
+            capacity=max(1, room - self.service.entries(topology)) if room is not None else None,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
             sample=EventSample.of(encoding.plan, encoding.sample) if encoding.sample is not None else None,
         )
@@ -89,8 +108,8 @@ class Config:
         parts = (
             str(plan_to_json(self.encoding.plan)),
             str(self.encoding.tag.group),
-            str([(link.a, link.b) for link in topology.links]),
-            str(sorted(topology.hosts.items())),
+            FOUND if self.finds_links else str([(link.a, link.b) for link in topology.links]),
+            FOUND if self.finds_hosts else str(sorted(topology.hosts.items())),
         )
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
@@ -107,15 +126,62 @@ def read_config(path: Path) -> Config:
     """A scenario's schema, index and network, and a section [controller]; what steps it has are left alone."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
-    top.only((*PARTS, CONTROLLER))
+    top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))
     encoding = read_encoding(top)
-    network = read_network(top) if "network" in top else None
+    service = _read_service(top)
+    reach = read_reach(top, top.section(CONTROLLER))
+    if reach is not None:
+        mistakes.check()
+        network = read_network(top, reach.datapaths)
+    else:
+        network = read_network(top) if "network" in top else None
     if encoding is not None and network is not None:
         check_trees(top, network, encoding)
-    service = _read_service(top)
+    if reach is not None and network is not None:
+        _check_http(top, service)
+        network = _numbered(top, network, reach.numbers)
     mistakes.check()
     assert encoding is not None
-    return Config(path, encoding, network, service)
+    if reach is None:
+        return Config(path, encoding, network, service)
+    assert network is not None
+    return Config(
+        path,
+        encoding,
+        network,
+        service,
+        reach,
+        finds_links=_finds_links(top),
+        finds_hosts="hosts" not in top.section("network") and not network.topology.hosts,
+    )
+
+
+def _finds_links(top: Section) -> bool:
+    said = top.section("network")
+    return not ("links" in said or "topology" in said)
+
+
+def _check_http(top: Section, service: Service) -> None:
+    if not service.http:
+        right = 'right is http = ["tcp:127.0.0.1:7420"] or a socket\'s path'
+        top.section(CONTROLLER).wrong(
+            "http", f"[controller] of a network that is no lab has no http; {right}"
+        )
+
+
+def _numbered(top: Section, network: Network, numbers: Numbers) -> Network | None:
+    """The network with the port numbers that its switches have; with links to be found, each host has to have one."""
+    base, said = network.topology, top.section("network")
+    for host, switch in base.hosts.items():
+        if _finds_links(top) and host not in numbers.get(switch, {}):
+            right = f"right is [switches.{switch}] with ports = {{ {host} = 1 }}"
+            said.wrong("hosts", f"host {shown(host)} has no port, and the links are to be found; {right}")
+            return None
+    for switch, row in numbers.items():
+        with top.section(SWITCHES).section(switch).kept("ports"):
+            Topology.make(base.links, base.hosts, base.switches, {switch: row})
+    top.mistakes.check()
+    return replace(network, topology=Topology.make(base.links, base.hosts, base.switches, numbers))
 
 
 def _read_service(top: Section) -> Service:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
 
@@ -114,7 +114,7 @@ class Desk:
             host = service.ledger.host(session)
             if host is not None:
                 self._guests.restore(session, host)
-            self.leases.renew(session, time.monotonic())
+            self.leases.renew(session, time.monotonic(), service.ledger.promised)
 
     @property
     def under_way(self) -> int:
@@ -123,18 +123,40 @@ class Desk:
 
     async def call(self, message: Mapping[str, Any], host: str | None = None) -> Answer:
         """The answer to a call; `host` is the one at whose port it came in, where that is known."""
+        told = asyncio.get_running_loop().create_future()
+
+        def tell(answer: Answer) -> None:
+            if not told.done():  # else nobody waits any more
+                told.set_result(answer)
+
+        self.take(message, tell, host)
+        answer: Answer = await told
+        return answer
+
+    def take(
+        self, message: Mapping[str, Any], tell: Callable[[Answer], None], host: str | None = None
+    ) -> None:
+        """Have a call answered: `tell` hears it, now or later; it is carried out whoever waits for it."""
         start, op = time.perf_counter(), "unknown"
+
+        def answer(told: Answer) -> None:
+            if self._observer is not None:
+                outcome = "ok" if "ok" in told else str(told["error"]["kind"])
+                self._observer.asked(op, outcome, time.perf_counter() - start)
+            tell(told)
+
         try:
             call = Call.parse(message)
             op = call.op
             self._check(call, host)
-            answer = await self._once(call)
+            found = self._once(call)
         except FlowsieveError as error:
-            answer = _error(kind_of(error), str(error))
-        if self._observer is not None:
-            outcome = "ok" if "ok" in answer else str(answer["error"]["kind"])
-            self._observer.asked(op, outcome, time.perf_counter() - start)
-        return answer
+            answer(_error(kind_of(error), str(error)))
+            return
+        if isinstance(found, asyncio.Task):
+            found.add_done_callback(lambda task: answer(_LOST if task.cancelled() else task.result()))
+        else:
+            answer(found)
 
     async def run(self) -> None:
         """Until cancelled, end the interests of clients that are not heard of any more."""
@@ -163,8 +185,8 @@ class Desk:
         if call.host not in self.groups:
             raise BadInput(f"host {call.host!r} has no group of its own to get events at")
 
-    async def _once(self, call: Call) -> Answer:
-        """The answer that the call got before, gets elsewhere at this moment, or gets now."""
+    def _once(self, call: Call) -> Answer | asyncio.Task[Answer]:
+        """The answer that the call got before, or the work on it that is under way or begins now."""
         key = (call.session, call.number)
         guest = self._guests.meet(call.session, call.host)
         self._heard(call, guest)
@@ -182,7 +204,7 @@ class Desk:
             guest.under_way += 1
             task = self._running[key] = asyncio.create_task(self._answer(call, guest))
             task.add_done_callback(lambda done: self._finished(call, guest, done))
-        return await asyncio.shield(task)
+        return task
 
     def _heard(self, call: Call, guest: Guest) -> None:
         self.leases.renew(call.session, time.monotonic())
@@ -293,3 +315,6 @@ class Desk:
 
 def _error(kind: str, text: str) -> Answer:
     return {"error": {"kind": kind, "text": text}}
+
+
+_LOST = _error("failed", "the controller ends; ask again when it is back")

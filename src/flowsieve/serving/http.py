@@ -7,31 +7,26 @@ changes something carries the token of the host that it is for.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
-import socket
-import stat
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Annotated, Any, Self
+from functools import partial
+from typing import Annotated, Any
 
-import uvicorn
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
-from starlette.requests import ClientDisconnect
 
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.errors import BadInput, BadMessage, FlowsieveError, kind_of
+from flowsieve.errors import BadMessage, FlowsieveError, kind_of
 from flowsieve.scenario.plain import plain_flows, plain_verdict
 from flowsieve.serving import views
+from flowsieve.serving.connection import Answer
 from flowsieve.serving.desk import Desk
 from flowsieve.serving.metrics import CONTENT_TYPE, Metrics
-from flowsieve.southbound.openflow.address import Address
+from flowsieve.serving.server import HttpServer
 
-LONGEST_BODY = 1 << 20  # bytes
+CALLS = "/v1/calls"
 STATUS = {"bad": 400, "denied": 403, "refused": 409, "busy": 503, "lost": 410, "failed": 504}
 EXAMPLE = {
     "session": "0123456789abcdef0123456789abcdef",
@@ -57,7 +52,7 @@ def make_app(desk: Desk, dispatcher: Dispatcher, metrics: Metrics | None = None)
         missing = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
         return _answer({"error": {"kind": "bad", "text": missing}})
 
-    @app.post("/v1/calls", openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
+    @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
     async def call(request: Request) -> Response:
         """hello, adv, sub, unadv, unsub, renew or bye; the same (session, n) is carried out once."""
         return _answer(await desk.call(await _read(request)))
@@ -139,7 +134,8 @@ async def taking_calls(
 
     When it ends, clients' interests stay in force: switches go on without their controller.
     """
-    async with HttpServer(make_app(desk, dispatcher, metrics), addresses) as server:
+    quick = {(b"POST", CALLS.encode()): partial(_call, desk)}
+    async with HttpServer(make_app(desk, dispatcher, metrics), addresses, quick) as server:
         leases = asyncio.create_task(desk.run())
         try:
             yield server
@@ -148,69 +144,21 @@ async def taking_calls(
             await asyncio.gather(leases, return_exceptions=True)
 
 
-class HttpServer:
-    """An application at addresses, unix:PATH or tcp:HOST:PORT, for as long as its `async with` block lasts."""
-
-    def __init__(self, app: FastAPI, addresses: Sequence[str]) -> None:
-        self.addresses = tuple(Address.parse(address) for address in addresses)
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", loop="none")
-        self._server = _Server(config)
-        self._sockets: list[socket.socket] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        try:
-            for address in self.addresses:
-                self._sockets.append(_listening(address))
-        except BadInput:
-            self._close()
-            raise
-        self._task = asyncio.create_task(self._server.serve(self._sockets))
-        while not self._server.started:
-            if self._task.done():
-                self._task.result()
-                raise BadInput("HTTP could not be served")
-            await asyncio.sleep(0.001)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        assert self._task is not None
-        self._server.should_exit = self._server.force_exit = True
-        await self._task
-        self._close()
-
-    def _close(self) -> None:
-        for own, address in zip(self._sockets, self.addresses, strict=False):
-            own.close()
-            if address.path is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(address.path)  # noqa: PTH108
-
-    @property
-    def port(self) -> int:
-        """Where it listens, if it was to choose a TCP port itself."""
-        return next(int(own.getsockname()[1]) for own in self._sockets if own.family != socket.AF_UNIX)
-
-
-class _Server(uvicorn.Server):
-    """Signals are the daemon's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+def _call(desk: Desk, body: bytes, answer: Answer) -> None:
+    """Take a call; the same as `make_app` does, at less expense."""
+    try:
+        message = _message(body)
+    except BadMessage as error:
+        answer(*_told({"error": {"kind": kind_of(error), "text": str(error)}}))
+    else:
+        desk.take(message, lambda told: answer(*_told(told)))
 
 
 async def _read(request: Request) -> Mapping[str, Any]:
-    body = b""
-    try:
-        async for part in request.stream():
-            body += part
-            if len(body) > LONGEST_BODY:
-                raise BadMessage(f"a call of more than {LONGEST_BODY:,} bytes")
-    except ClientDisconnect:
-        raise BadMessage("a call that its client did not finish") from None
+    return _message(await request.body())
+
+
+def _message(body: bytes) -> Mapping[str, Any]:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
@@ -220,52 +168,19 @@ async def _read(request: Request) -> Mapping[str, Any]:
     return message
 
 
-def _answer(answer: Mapping[str, Any]) -> Response:
+def _told(answer: Mapping[str, Any]) -> tuple[int, bytes]:
+    """The status and the body that say an answer."""
     error = answer.get("error")
     status = 200 if error is None else STATUS.get(error["kind"], 500)
-    return Response(
-        json.dumps(answer),
-        status,
-        {"Retry-After": "1"} if status == 503 else None,
-        "application/json",
-    )
+    return status, json.dumps(answer).encode()
+
+
+def _answer(answer: Mapping[str, Any]) -> Response:
+    status, body = _told(answer)
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return Response(body, status, headers, "application/json")
 
 
 def _body(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"type": "object"}, "example": example}}
     return {"requestBody": {"description": description, "required": True, "content": content}}
-
-
-def _listening(address: Address) -> socket.socket:
-    try:
-        if address.path is None:
-            family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-            own = socket.create_server((address.host, address.port), family=family, backlog=1024)
-        else:
-            _check_free(address.path)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(address.path)  # noqa: PTH108
-            own = socket.socket(socket.AF_UNIX)
-            try:
-                own.bind(address.path)
-            except OSError:
-                own.close()
-                raise
-            own.listen(1024)
-    except OSError as error:
-        raise BadInput(f"requests cannot be taken at {address}: {error.strerror or error}") from None
-    own.setblocking(False)
-    return own
-
-
-def _check_free(path: str) -> None:
-    """A socket that nobody listens to any more may be replaced, no other file."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116
-            raise BadInput(f"requests cannot be taken at unix:{path}: there is a file, and it is no socket")
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return
-    raise BadInput(f"requests cannot be taken at unix:{path}: another controller takes them there")

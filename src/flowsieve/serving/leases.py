@@ -1,8 +1,20 @@
-"""How long what a client asked for stays in force without a word from it."""
+"""How long what a client asked for stays in force without a word from it, also where the controller is started anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from flowsieve.control.journal import Promised
+from flowsieve.control.ledger import Ledger
+from flowsieve.control.scribe import Scribe
+from flowsieve.errors import JournalError
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
 
 
 class Leases:
@@ -18,9 +30,9 @@ class Leases:
         self.seconds = seconds
         self._until: dict[str, float] = {}
 
-    def renew(self, session: str, now: float) -> None:
+    def renew(self, session: str, now: float, promised: float = 0.0) -> None:
         """A session is heard of; a longer time that it was promised before stays."""
-        self._until[session] = max(now + self.seconds, self._until.get(session, now))
+        self._until[session] = max(now + max(self.seconds, promised), self._until.get(session, now))
 
     def renew_all(self, sessions: Iterable[str], now: float) -> None:
         for session in sessions:
@@ -38,5 +50,41 @@ class Leases:
         """The sessions whose time is up."""
         return tuple(session for session, until in self._until.items() if until <= now)
 
+    def longest(self, now: float) -> float:
+        """For how long some session may yet be silent."""
+        return max(self._until.values(), default=now) - now
+
     def __len__(self) -> int:
         return len(self._until)
+
+
+class Promises:
+    """The longest lease that a client may count on, written down: who starts again with a shorter one keeps to it.
+
+    More is written before it is promised. Less is written only when nobody counts on more: its sessions were heard of
+    since, and so told, or are over.
+    """
+
+    def __init__(
+        self, leases: Leases, ledger: Ledger, scribe: Scribe, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._leases, self._ledger, self._scribe, self._clock = leases, ledger, scribe, clock
+
+    async def allow(self, seconds: float) -> None:
+        """From now on leases of so many seconds may be given."""
+        if seconds > self._ledger.promised:
+            await self._write(seconds)
+
+    async def run(self) -> None:
+        """Until cancelled, see whether a promise has been kept."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            seconds = self._leases.seconds
+            if self._ledger.promised > seconds >= self._leases.longest(self._clock()):
+                try:
+                    await self._write(seconds)
+                except JournalError as error:
+                    log.error("%s", error)
+
+    async def _write(self, seconds: float) -> None:
+        await self._scribe.write(Promised(seconds), lambda: self._ledger.promise(seconds))

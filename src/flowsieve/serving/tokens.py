@@ -26,12 +26,12 @@ class Tokens:
         if len(secret) < DIGEST_BYTES:
             raise BadInput(f"a secret of {len(secret)} bytes is too short; right are {DIGEST_BYTES} or more")
         self._key = hashlib.blake2b(secret, digest_size=SECRET_BYTES).digest()
-        self._topology = topology
+        self.topology = topology  # may grow
 
     def of(self, host: str) -> str:
         """The token of a host."""
-        end = self._topology.endpoint(host)
-        told = f"{host}\0{end.switch}\0{end.port}".encode()
+        switch = self.topology.endpoint(host).switch
+        told = f"{host}\0{switch}\0{self.topology.number(switch, host)}".encode()
         return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
 
     def valid(self, host: str, token: str) -> bool:

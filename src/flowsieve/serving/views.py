@@ -44,12 +44,16 @@ def status(dispatcher: Dispatcher) -> dict[str, Any]:
 
 
 def topology(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Switches, links, hosts, and which links are down or fenced."""
+    """Switches, links, hosts, what switches call their ports, and which links are down or fenced."""
     state = dispatcher.state
     return {
         "switches": list(state.topology.switches),
         "links": [[link.a, link.b] for link in state.topology.links],
         "hosts": dict(state.topology.hosts),
+        "ports": {
+            switch: {near: state.topology.number(switch, near) for near in state.topology.neighbours(switch)}
+            for switch in state.topology.switches
+        },
         "down": sorted(sorted(edge) for edge in state.down),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "trees": [

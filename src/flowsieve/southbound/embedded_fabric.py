@@ -102,7 +102,7 @@ class EmbeddedFabric:
     def _arrive(self, switch: str, port: int, data: bytes) -> None:
         if switch in self._stopped or port in self._fences[switch]:
             return
-        if self.hand_overs[switch].lets(data, self.network.now) and switch in self._connected:
+        if self.hand_overs[switch].lets(data, port, self.network.now) and switch in self._connected:
             self.report(Packet(switch, port, data))
 
     def _leave(self, switch: str, port: int, data: bytes) -> None:

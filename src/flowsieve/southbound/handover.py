@@ -43,12 +43,15 @@ class HandOver:
         if len({punt.key for punt in punts}) < len(punts):
             raise BadInput("the same packets are to be handed over twice; right is one limit for each kind")
         self.changed += len(self._buckets.keys() ^ set(punts))
-        self._buckets = {punt: self._buckets.get(punt) or Bucket(punt.rate, punt.rate, now) for punt in punts}
+        self._buckets = {
+            punt: self._buckets.get(punt) or Bucket(punt.rate, punt.rate, now)
+            for punt in sorted(punts, key=lambda punt: -punt.priority)
+        }
 
-    def lets(self, packet: bytes, now: float) -> bool:
-        """Whether a packet goes to the controller."""
+    def lets(self, packet: bytes, port: int, now: float) -> bool:
+        """Whether a packet that came in on a port goes to the controller."""
         for punt, bucket in self._buckets.items():
-            if punt.takes(packet):
+            if punt.takes(packet, port):
                 passes = bucket.take(now)
                 self.dropped += not passes
                 return passes

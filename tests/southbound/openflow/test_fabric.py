@@ -492,3 +492,72 @@ def test_where_the_datapath_cannot_be_asked_it_gets_a_fixed_time(bridge, tmp_pat
             assert 0.15 <= asyncio.get_running_loop().time() - began < 2
 
     asyncio.run(main())
+
+
+async def strange_switch(place: str, datapath: int) -> asyncio.Server:
+    """A switch that can be dialled, and says its datapath id."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(peer.hello(5) + peer.features(2, datapath=datapath))
+        await hung_up(reader)
+        writer.close()
+
+    return await asyncio.start_unix_server(serve, place)
+
+
+def test_a_switch_that_answers_for_another_is_refused_and_told_of(tmp_path):
+    heard: list[SwitchEvent] = []
+    strangers: list[int] = []
+
+    async def main() -> None:
+        place = str(tmp_path / "s1")
+        async with (
+            await strange_switch(place, 8),
+            OpenFlowFabric(
+                {"s1": f"unix:{place}"},
+                datapaths={"s1": 7},
+                unknown=strangers.append,
+                report=heard.append,
+                timing=QUICK,
+            ) as fabric,
+        ):
+            async with asyncio.timeout(10):
+                await until(lambda: len(strangers) > 1)  # it is tried again and again
+                await until(lambda: "datapath id" in fabric.missing["s1"])
+            with pytest.raises(
+                SwitchError, match="has the datapath id 0000000000000008; right is 0000000000000007"
+            ):
+                await fabric.wait_connected(0.01)
+
+    asyncio.run(main())
+    assert set(strangers) == {8} and heard == []
+
+
+@pytest.mark.real
+def test_a_switch_is_looked_at_without_a_change(bridge):
+    async def work(fabric):
+        bridge.vswitch.ofctl("add-flow", bridge.name, "priority=7,tcp6,ipv6_dst=ff0e::/16,actions=output:1")
+        await fabric.apply(bridge.name, [])
+        assert await fabric.look(bridge.name) == ((), 1)
+        assert await fabric.look(bridge.name) == ((), 1)
+        assert await fabric.read(bridge.name) == ()
+        assert await fabric.look(bridge.name) == ((), 0)
+
+    bridge.use(work)
+
+
+def test_a_socket_on_which_somebody_listens_is_not_taken_away(tmp_path):
+    async def main() -> None:
+        place = f"unix:{tmp_path / 'port'}"
+        async with OpenFlowFabric({}, listen=place, datapaths={"s1": 7}) as fabric:
+            with pytest.raises(SwitchError, match=r"switches cannot dial us at unix:.*in use"):
+                async with OpenFlowFabric({}, listen=place):
+                    pass
+            _, writer = await dialled(str(tmp_path / "port"), 7)
+            async with asyncio.timeout(10):
+                await until(lambda: not fabric.missing)
+            writer.close()
+        async with OpenFlowFabric({}, listen=place):
+            pass  # the first is gone, and its socket is still there
+
+    asyncio.run(main())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -117,23 +119,90 @@ async def test_closing_tells_those_who_wait(asked: Asked) -> None:
         await waiter
 
 
-def test_one_sleeping_daemon_is_woken_up(tmp_path):
-    """A daemon that gives each answer only when it is dialled once more."""
+class Daemon:
+    """Answers what it is asked; if it sleeps, only when it is dialled once more."""
 
+    def __init__(self, sleeps: bool = False) -> None:
+        self.rounds = self.purges = 0
+        self.transports: list[asyncio.Transport] = []
+        self._sleeps = sleeps
+        self._owed: list[tuple[asyncio.Transport, bytes]] = []
+
+    def dialled(self, transport: asyncio.Transport) -> None:
+        self.transports.append(transport)
+        for earlier, answers in self._owed:
+            earlier.write(answers)
+        self._owed.clear()
+
+    def asked(self, transport: asyncio.Transport, data: bytes) -> None:
+        self.rounds += data.count(b"revalidator/wait")
+        self.purges += data.count(b"revalidator/purge")
+        answers = b'{"id": 0, "result": "s1\\ns2", "error": null}' * data.count(b"method")
+        if self._sleeps:
+            self._owed.append((transport, answers))
+        else:
+            transport.write(answers)
+
+    async def listen(self, path: Path) -> asyncio.Server:
+        daemon = self
+
+        class Answering(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                self.transport = cast(asyncio.Transport, transport)
+                daemon.dialled(self.transport)
+
+            def data_received(self, data: bytes) -> None:
+                daemon.asked(self.transport, data)
+
+        return await asyncio.get_running_loop().create_unix_server(Answering, path)
+
+    def die(self) -> None:
+        for transport in self.transports:
+            transport.abort()
+
+
+def test_one_sleeping_daemon_is_woken_up(tmp_path: Path) -> None:
     async def main() -> None:
-        sleeping: list[asyncio.StreamWriter] = []
+        daemon, path = Daemon(sleeps=True), tmp_path / "control"
+        async with await daemon.listen(path), asyncio.timeout(5):
+            datapath = Datapath(Address(path=str(path)), 100.0)
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (2, 0)
+            await datapath.follow(removed=True)
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
 
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for earlier in sleeping:
-                earlier.write(b'{"id": 0, "result": "s1\\ns2", "error": null}' * 3)
-                earlier.close()
-            sleeping.clear()
-            if await reader.read(1):
-                sleeping.append(writer)
-            else:
-                writer.close()
+    asyncio.run(main())
 
-        async with await asyncio.start_unix_server(serve, tmp_path / "control"), asyncio.timeout(5):
-            await Datapath(Address(path=str(tmp_path / "control")), 100.0).follow()
+
+def test_a_daemon_that_was_started_anew_is_asked_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "control"
+        datapath = Datapath(Address(path=str(path)), 100.0)
+        for _ in range(3):
+            daemon = Daemon()
+            async with await daemon.listen(path), asyncio.timeout(5):
+                await datapath.follow()
+                assert daemon.rounds == 2
+                daemon.die()
+            path.unlink()
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_those_who_come_while_it_is_asked_get_a_question_of_their_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        async with await daemon.listen(path), asyncio.timeout(5):
+            datapath = Datapath(Address(path=str(path)), 100.0)
+            first = asyncio.create_task(datapath.follow())
+            while not daemon.rounds:
+                await asyncio.sleep(0)
+            await asyncio.gather(first, *(datapath.follow(removed=n == 3) for n in range(9)))
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
 
     asyncio.run(main())

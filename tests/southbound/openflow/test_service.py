@@ -111,12 +111,13 @@ def test_an_entry_of_another_priority_is_taken_out():
 
 
 def test_there_is_room_for_so_many():
-    many = [Punt.of_type(0x9000 + n, rate=1) for n in range(129)]
-    with pytest.raises(BadInput, match="there is room for 128"):
+    room = len(METERS) // 2
+    many = [CALLS.at(n) for n in range(1, room + 2)]
+    with pytest.raises(BadInput, match=f"there is room for {room}"):
         changes([], [], many)
-    entries, meters = held(*many[:128])
-    others = [Punt.of_type(0xA000 + n, rate=1) for n in range(128)]
-    assert len(changes(entries, meters, others).install) == 128
+    entries, meters = held(*many[:room])
+    others = [CALLS.at(9999 + n) for n in range(room)]
+    assert len(changes(entries, meters, others).install) == room
 
 
 def test_the_order_of_a_matchs_fields_does_not_matter():

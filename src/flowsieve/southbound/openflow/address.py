@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -43,10 +45,21 @@ class Address:
     async def listen(
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
     ) -> asyncio.Server:
-        """Have all that dial served."""
+        """Have all that dial served; where somebody is served already, it is an OSError."""
         if self.path is not None:
+            await _check_free(self.path)
             return await asyncio.start_unix_server(serve, self.path, limit=BUFFER)
         return await asyncio.start_server(serve, self.host, self.port, limit=BUFFER)
 
     def __str__(self) -> str:
         return f"unix:{self.path}" if self.path is not None else f"tcp:{self.host}:{self.port}"
+
+
+async def _check_free(path: str) -> None:
+    """Raise where somebody listens on a socket: its path would be taken away from under it."""
+    try:
+        _, writer = await asyncio.open_unix_connection(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return
+    writer.transport.abort()
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

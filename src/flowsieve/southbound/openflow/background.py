@@ -25,7 +25,7 @@ class Background:
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
-        self._failure: OSError | None = None
+        self._failure: OSError | SwitchError | None = None
 
     def start(self) -> None:
         """Return when `main` is ready, or raise why it cannot be."""
@@ -63,7 +63,7 @@ class Background:
         with asyncio.Runner() as runner:
             try:
                 runner.run(self._work())
-            except OSError as error:
+            except (OSError, SwitchError) as error:
                 self._failure = error
             finally:
                 self._started.set()  # also where it failed: nobody should wait for it

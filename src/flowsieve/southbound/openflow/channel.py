@@ -52,15 +52,20 @@ class Channel:
 
     # Connections.
 
-    async def keep_dialling(self, address: Address) -> None:
-        """Have a connection, again and again."""
+    async def keep_dialling(self, address: Address, check: Callable[[int], None] = lambda id: None) -> None:
+        """Have a connection, again and again; `check` raises where a datapath id is not that of the switch."""
         retry = self._timing.first_retry
         while True:
             try:
                 async with asyncio.timeout(self._timing.connect):
                     streams = await address.dial()
                 link = Link(streams, self._timing, self._decrement)
-                await link.greet()
+                datapath = await link.greet()
+                try:
+                    check(datapath)
+                except SwitchError:
+                    link.abort()
+                    raise
             except (OSError, SwitchError) as error:
                 self.why_not = f"{address}: {str(error) or type(error).__name__}"
             else:
@@ -118,10 +123,10 @@ class Channel:
             except Lost as error:
                 raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
-    async def read(self, groups: Iterable[Prefix]) -> tuple[tuple[Flow, ...], int]:
+    async def read(self, groups: Iterable[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
-        Those that no flow can say are removed; how many, comes second.
+        Those that no flow can say are removed, or not; how many there are, comes second.
         """
         deadline = self._deadline()
         async with self._in_turn():
@@ -130,7 +135,7 @@ class Channel:
                 entries = within(await self._ask(link, link.list_entries()), groups)
                 said = [(entry, entry.flow) for entry in entries]
                 strangers = [entry for entry, flow in said if flow is None]
-                answer = await self._ask(link, link.remove(strangers)) if strangers else None
+                answer = await self._ask(link, link.remove(strangers)) if strangers and remove else None
             except Lost as error:
                 raise SwitchError(f"switch {self.switch} cannot be read: {error}") from error
             if isinstance(answer, Refused):

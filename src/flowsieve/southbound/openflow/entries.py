@@ -11,14 +11,26 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST, match_bytes
+from flowsieve.southbound.openflow.packed import (
+    DESTINATIONS,
+    SET_DESTINATION,
+    SET_ETH_DST,
+    SHAPES,
+    match_bytes,
+)
 from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, SERVICE_COOKIE, ProtocolError
 
-_STATS = struct.Struct("!HBxIIHHHHHxxQQQ")
+_STATS = struct.Struct("!H10xH10xQ16xHH")  # length, priority, cookie; kind and length of the match
+_MATCH_AT = _STATS.size - 4
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
 _DESTINATIONS = {0x8000 << 7 | number: family for family, number in DESTINATIONS.items()}  # class and field
 _OURS = COOKIE >> 32
+_ADDRESS_AT = 14  # in the match on a prefix of some length
+_AROUND = {  # by the bytes of an address: from what stands around it to the length of the prefix
+    WIDTH[family] // 8: {SHAPES[family][length].around: length for length in range(1, WIDTH[family] + 1)}
+    for family in (6, 4)
+}
 
 
 class Entry(NamedTuple):
@@ -47,22 +59,18 @@ class Entry(NamedTuple):
     @property
     def flow(self) -> Flow | None:
         """The entry as a flow; None if it matches or does what flows cannot say."""
-        prefix = _destination(self.match)
-        actions = _actions(self.instructions)
-        if prefix is None or actions is None or self.match != match_bytes(prefix):
-            return None
-        return Flow(Match(prefix), self.priority, actions)
+        prefix, actions = prefix_of(self.match), _actions(self.instructions)
+        return Flow(Match(prefix), self.priority, actions) if prefix and actions is not None else None
 
 
 def entries_in(body: bytes) -> Iterator[Entry]:
     """The entries in one part of a switch's answer."""
     at = 0
     while at < len(body):
-        if len(body) - at < _STATS.size + 8:
+        if len(body) - at < _STATS.size + 4:
             raise ProtocolError(f"an entry is cut off at byte {at} of {len(body)}")
-        length, _, _, _, priority, _, _, _, _, cookie, _, _ = _STATS.unpack_from(body, at)
-        match_at, end = at + _STATS.size, at + length
-        kind, match_length = struct.unpack_from("!HH", body, match_at)
+        length, priority, cookie, kind, match_length = _STATS.unpack_from(body, at)
+        match_at, end = at + _MATCH_AT, at + length
         instructions_at = match_at + (match_length + 7) // 8 * 8
         if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
             raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
@@ -95,6 +103,18 @@ def delete_strict(xid: int, entry: Entry) -> bytes:
 
 def _in_groups(prefix: Prefix | None, groups: tuple[Prefix, ...]) -> bool:
     return prefix is not None and any(group.covers(prefix) for group in groups)
+
+
+def prefix_of(match: bytes) -> Prefix | None:
+    """The prefix whose `match_bytes` these are, if they are some prefix's; most take a short way: tables are large."""
+    for width, lengths in _AROUND.items():
+        length = lengths.get(match[:_ADDRESS_AT] + match[_ADDRESS_AT + width :])
+        if length is not None:
+            number, shift = int.from_bytes(match[_ADDRESS_AT : _ADDRESS_AT + width]), 8 * width - length
+            bits = number >> shift
+            return Prefix(6 if width == 16 else 4, bits, length) if bits << shift == number else None
+    prefix = _destination(match)
+    return prefix if prefix is not None and match == match_bytes(prefix) else None
 
 
 def _destination(match: bytes) -> Prefix | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -29,9 +30,11 @@ MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
 class OpenFlowFabric(LiveSwitches):
     """Switches that are dialled at their addresses, or that dial us and tell their datapath ids.
 
+    Where a switch that is dialled has a datapath id as well, whoever answers there has to have it.
     `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
     when packets meet the new tables. `report` hears of connections, ports and packets, on the loop; it must not
-    wait. `unknown` may name a switch that dials us with a datapath id that nobody has named; it is refused otherwise.
+    wait. `unknown` hears of a datapath id that nobody has named, and may name the switch if it has dialled us; it is
+    refused otherwise.
     Connections are kept for the time of an `async with` block; the switches keep their entries.
     """
 
@@ -59,7 +62,7 @@ class OpenFlowFabric(LiveSwitches):
         self._report = report
         self._channels = {
             switch: Channel(switch, self.timing, decrement, self._heard)
-            for switch in [*self._addresses, *self._datapaths.values()]
+            for switch in dict.fromkeys([*self._addresses, *self._datapaths.values()])
         }
         self._changed = asyncio.Event()  # set, and replaced, when connections come and go
         self._server: asyncio.Server | None = None
@@ -71,10 +74,14 @@ class OpenFlowFabric(LiveSwitches):
 
     async def __aenter__(self) -> OpenFlowFabric:
         if self._listen is not None:
-            self._server = await self._listen.listen(self._dialled)
+            try:
+                self._server = await self._listen.listen(self._dialled)
+            except OSError as error:
+                why = error.strerror or error
+                raise SwitchError(f"switches cannot dial us at {self._listen}: {why}") from None
         await self._group.__aenter__()
         for switch, address in self._addresses.items():
-            self._own(self._channels[switch].keep_dialling(address))
+            self._own(self._channels[switch].keep_dialling(address, partial(self._check_datapath, switch)))
         return self
 
     async def __aexit__(
@@ -130,6 +137,10 @@ class OpenFlowFabric(LiveSwitches):
         if removed:
             await self._datapath.follow(removed=True)
         return flows
+
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that `read` would give, and how many it would remove; nothing is changed."""
+        return await self._channel(switch).read(self.groups, remove=False)
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""
@@ -212,6 +223,15 @@ class OpenFlowFabric(LiveSwitches):
             self._datapaths[datapath] = name
             self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
         return self._channels[self._datapaths[datapath]]
+
+    def _check_datapath(self, switch: str, datapath: int) -> None:
+        """Raise where a switch that was dialled is another than it should be."""
+        right = [number for number, name in self._datapaths.items() if name == switch]
+        if right and datapath not in right:
+            self._name(datapath)
+            raise SwitchError(
+                f"the switch there has the datapath id {datapath:016x}; right is {right[0]:016x}"
+            )
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)

@@ -9,18 +9,22 @@ when a round of theirs has ended, but that round may have begun before the mark.
 2. We ask for the end of a round; the next one begins after it, hence after the mark.
 3. We ask for the end of that round: with it the datapath has followed.
 
-Where entries were removed, all that is cached is thrown away first. A decision that was cached for a narrow prefix
+Where entries were removed, all that is cached is thrown away instead. A decision that was cached for a narrow prefix
 because of an entry that is gone is else kept beside one for a wider prefix, and when both have to change, Open
-vSwitch (3.1 at least) changes the wider one twice: packets then meet the narrow one as it was, for good.
+vSwitch (3.1 at least) changes the wider one twice: packets then meet the narrow one as it was, for good. What comes
+into the cache afterwards is decided by the new tables, or was being decided at that moment: one round sees to it.
 
 Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
-addresses and take it out again, which nothing of ours looks at. Questions are shared by all who wait.
+addresses and take it out again, which nothing of ours looks at. All this is one question, shared by all who wait when
+it is asked. Every word of it wakes a thread that then looks at all ports of all bridges, so there are few: the
+connection of one question is kept for the first step of the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -28,7 +32,8 @@ from flowsieve.errors import SwitchError
 from flowsieve.southbound.openflow.address import Address
 
 LONGEST = 5.0  # seconds to wait for an answer
-WAKE_UP = 0.002  # seconds of silence before Open vSwitch is woken up
+# Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
+WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Request = tuple[str, Sequence[str]]
 
@@ -47,50 +52,65 @@ class Datapath:
     def __init__(self, control: Address | None, seconds: float) -> None:
         self._control = control
         self._seconds = seconds
-        self._bridge = ""
-        self._passes = Turns(self._ask_for_a_pass)
-        self._rounds = Turns(self._ask_for_a_round)
-        self._purges = Turns(self._ask_to_purge)
+        self._turns = Turns(self._ask)
+        self._purge = False  # when it is asked next
+        self._talk: Talk | None = None
 
     async def follow(self, removed: bool = False) -> None:
         """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
+        self._purge = self._purge or removed
         try:
-            await self._passes.wait(1)
-            if removed:
-                await self._purges.wait(1)
-            await self._rounds.wait(2)
+            await self._turns.wait(1)
         except Unreachable:
             await asyncio.sleep(self._seconds)
 
     def close(self) -> None:
         """Ask nothing any more."""
-        for turns in (self._passes, self._rounds, self._purges):
-            turns.close()
+        self._turns.close()
+        self._hang_up()
 
-    async def _ask_for_a_pass(self) -> None:
-        self._bridge = (await self._ask(("ofproto/list", ()))).partition("\n")[0]
-
-    async def _ask_to_purge(self) -> None:
-        await self._ask(("revalidator/purge", ()))
-
-    async def _ask_for_a_round(self) -> None:
-        await self._ask(
-            ("fdb/add", (self._bridge, self._bridge, "0", NOBODY)),
-            ("fdb/del", (self._bridge, "0", NOBODY)),
-            ("revalidator/wait", ()),
-        )
-
-    async def _ask(self, *requests: Request) -> str:
-        """Ask all at once, on a new connection; the last answer counts."""
+    async def _ask(self) -> None:
+        purge, self._purge = self._purge, False
         if self._control is None:
             raise Unreachable
         try:
             async with asyncio.timeout(LONGEST):
-                return await _answer(self._control, requests)
+                bridge = await self._pass(self._control)
+                talk = self._talk = await Talk.begin(self._control)
+                stir: tuple[Request, ...] = (
+                    ("fdb/add", (bridge, bridge, "0", NOBODY)),
+                    ("fdb/del", (bridge, "0", NOBODY)),
+                    ("revalidator/wait", ()),
+                )
+                if purge:
+                    await talk.ask(("revalidator/purge", ()), *stir)
+                else:
+                    await talk.ask(*stir)
+                    await talk.ask(*stir)
         except TimeoutError:
+            self._hang_up()
             raise Behind(f"no word from the datapath at {self._control} within {LONGEST:g} s") from None
         except (OSError, EOFError, ValueError, KeyError, TypeError):
+            self._hang_up()
             raise Unreachable from None
+
+    async def _pass(self, control: Address) -> str:
+        """Wait for one pass of the main thread; a bridge of its. The connection that was kept may have died since."""
+        for talk in (self._talk, None):
+            try:
+                self._talk = talk or await Talk.begin(control)
+                return (await self._talk.ask(("ofproto/list", ()))).partition("\n")[0]
+            except (OSError, EOFError):
+                if talk is None:
+                    raise
+            finally:
+                self._hang_up()
+        raise AssertionError("the second attempt returns or raises")
+
+    def _hang_up(self) -> None:
+        if self._talk is not None:
+            self._talk.close()
+            self._talk = None
 
 
 class Turns:
@@ -126,35 +146,73 @@ class Turns:
         await self._ask()
 
 
-async def _answer(control: Address, requests: Sequence[Request]) -> str:
-    """The last of the answers, to requests that are sent at once on a new connection.
+class Talk:
+    """A connection on which one question follows the other; there are hundreds a second, so it is a bare socket."""
 
-    Open vSwitch may note the end of a round and fall asleep before it says so; being dialled wakes it up.
-    """
-    reader, writer = await control.dial()
-    try:
+    def __init__(self, control: Address, own: socket.socket) -> None:
+        self._control, self._own = control, own
+
+    @classmethod
+    async def begin(cls, control: Address) -> Talk:
+        return cls(control, await _dialled(control))
+
+    async def ask(self, *requests: Request) -> str:
+        """Ask all at once; the last answer counts.
+
+        Open vSwitch may note the end of a round and fall asleep before it says so; being dialled wakes it up.
+        """
         messages = [
             json.dumps({"id": number, "method": method, "params": params})
             for number, (method, params) in enumerate(requests)
         ]
-        writer.write("".join(messages).encode())
-        text = ""
+        await asyncio.get_running_loop().sock_sendall(self._own, "".join(messages).encode())
+        text, patience = "", iter(WAKE_UPS)
         while (answer := _last(text, len(requests))) is None:
+            await _readable(self._own, next(patience, AGAIN))
             try:
-                async with asyncio.timeout(WAKE_UP):
-                    part = await reader.read(1 << 16)
-            except TimeoutError:
-                _, bell = await control.dial()
-                bell.transport.abort()
+                part = self._own.recv(1 << 16)
+            except BlockingIOError:
+                (await _dialled(self._control)).close()
                 continue
             if not part:
                 raise EOFError
             text += part.decode()
+        if answer["error"] is not None:
+            raise ValueError(answer["error"])
+        return str(answer["result"])
+
+    def close(self) -> None:
+        self._own.close()
+
+
+async def _readable(own: socket.socket, seconds: float) -> None:
+    """Wait until something can be read, but no longer than that."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    late = loop.call_later(seconds, wake)
+    loop.add_reader(own, wake)
+    try:
+        await waiter
     finally:
-        writer.transport.abort()
-    if answer["error"] is not None:
-        raise ValueError(answer["error"])
-    return str(answer["result"])
+        loop.remove_reader(own)
+        late.cancel()
+
+
+async def _dialled(control: Address) -> socket.socket:
+    """A connection; Open vSwitch takes these on sockets in the file system alone."""
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        own.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(own, control.path or "")
+    except BaseException:
+        own.close()
+        raise
+    return own
 
 
 def _last(text: str, count: int) -> Any:

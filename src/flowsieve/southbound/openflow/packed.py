@@ -38,6 +38,7 @@ SET_DESTINATION = {
     for family, field in DESTINATIONS.items()
 }
 _MOST_REMEMBERED = 1 << 16
+NOTHING = None, b""
 
 
 class MatchShape:
@@ -62,6 +63,11 @@ class MatchShape:
         self.before = struct.pack("!HH", ofp.OFPMT_OXM, unpadded) + fields
         self.behind = mask + bytes(-unpadded % 8)
         self.size = len(self.before) + self.width + len(self.behind)
+
+    @property
+    def around(self) -> bytes:
+        """All but the address."""
+        return self.before + self.behind
 
 
 SHAPES = {
@@ -88,6 +94,7 @@ class Packer:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
         parts: list[bytes] = []
         put, known = parts.append, self._instructions.get
+        seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
         install, modify, remove = (COMMANDS[kind] for kind in (Kind.INSTALL, Kind.MODIFY, Kind.REMOVE))
         for xid, op in enumerate(ops, first_xid):
@@ -98,10 +105,13 @@ class Packer:
                 command, instructions = remove, b""
             else:
                 command = install if kind is Kind.INSTALL else modify
-                actions = tuple(
-                    [action.port if isinstance(action, Output) else action for action in flow.actions]
-                )
-                instructions = known(actions) or self._pack_instructions(actions)
+                same, instructions = seen.get(id(flow.actions), NOTHING)
+                if same is not flow.actions:
+                    actions = tuple(
+                        [action.port if isinstance(action, Output) else action for action in flow.actions]
+                    )
+                    instructions = known(actions) or self._pack_instructions(actions)
+                    seen[id(flow.actions)] = flow.actions, instructions
             size = 48 + shape.size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))

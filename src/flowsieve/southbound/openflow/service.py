@@ -15,7 +15,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.service import SERVICE_PRIORITY, Punt
+from flowsieve.flow.service import ANY_PORT, Punt
 from flowsieve.header.address import address_text
 from flowsieve.header.frame import UDP
 from flowsieve.southbound.openflow.entries import Entry
@@ -28,7 +28,7 @@ from flowsieve.southbound.openflow.wire import (
     to_bytes,
 )
 
-METERS = range(0xF100, 0xF200)  # the numbers of meters that are ours; Open vSwitch has them up to 0x40000
+METERS = range(0xF100, 0x10100)  # the numbers of meters that are ours; Open vSwitch has them up to 0x40000
 FLAGS = ofp.OFPMF_PKTPS | ofp.OFPMF_BURST
 _METER = struct.Struct("!HHI")
 _BAND = struct.Struct("!HHII4x")
@@ -77,11 +77,11 @@ def changes(entries: Iterable[Entry], meters: Iterable[Meter], punts: Sequence[P
     remove: list[Entry] = []
     for entry in entries:
         punt, meter = wanted.get(match_fields(entry.match)), meter_of(entry.instructions)
-        if punt is None or entry.priority != SERVICE_PRIORITY:
+        if punt is None or entry.priority != punt.priority:
             remove.append(entry)
         elif meter in rates and meter not in kept.values():
             kept[punt] = meter
-    free = [number for number in METERS if number not in rates]
+    free = (number for number in METERS if number not in rates)
     fresh = dict(zip((punt for punt in punts if punt not in kept), free, strict=False))
     return Changes(
         new_meters=tuple(Meter(number, punt.rate) for punt, number in fresh.items()),
@@ -125,7 +125,7 @@ def install(xid: int, punt: Punt, meter: int) -> bytes:
             cookie=SERVICE_COOKIE,
             table_id=TABLE,
             command=ofp.OFPFC_ADD,
-            priority=SERVICE_PRIORITY,
+            priority=punt.priority,
             out_port=ofp.OFPP_ANY,
             out_group=ofp.OFPG_ANY,
             match=_match(punt),
@@ -185,10 +185,11 @@ def meter_of(instructions: bytes) -> int | None:
 
 
 def _match(punt: Punt) -> Any:
+    where: dict[str, Any] = {"in_port": punt.port} if punt.port != ANY_PORT else {}
     if punt.destination is None:
-        return parser.OFPMatch(eth_type=punt.ethertype)
+        return parser.OFPMatch(eth_type=punt.ethertype, **where)
     family = punt.destination.family
-    where = {FIELDS[family]: address_text(family, punt.destination.first)}
+    where[FIELDS[family]] = address_text(family, punt.destination.first)
     return parser.OFPMatch(eth_type=punt.ethertype, ip_proto=UDP, udp_dst=punt.udp_port, **where)
 
 

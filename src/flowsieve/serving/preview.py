@@ -1,0 +1,54 @@
+"""What a controller would find and do if it started now, without starting it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from flowsieve.control.picture import Picture
+from flowsieve.control.recovery import last_found, recover
+from flowsieve.control.sqlite_journal import look
+from flowsieve.flow.diff import FlowOp, Kind, changes_between
+from flowsieve.lab.deliveries import deliveries_of
+from flowsieve.lab.lab import Lab
+from flowsieve.network.topology import Topology
+from flowsieve.serving.config import Config
+from flowsieve.serving.site import described, site_of
+from flowsieve.southbound.numbered import NumberedSwitches
+
+CONNECT_SECONDS = 10.0
+
+
+async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict[str, int]]:
+    """What a controller would change in each switch if it started now; nothing is changed."""
+    site = site_of(config, lab)
+    past = look(site.folder / "journal.db", config.encoding.plan.schema, config.base(site.topology))
+    state, _ = recover(past, partial(config.fresh, site.topology))
+    if state.found:
+        state.grow(described(state.topology, site.topology))
+    rewritten = deliveries_of(state.topology, config.encoding.tag.group.family)
+    found: dict[str, dict[str, int]] = {}
+    async with site.fabric(lambda event: None) as fabric:
+        await fabric.wait_connected(CONNECT_SECONDS)
+        counted = NumberedSwitches(fabric, lambda: state.topology)
+        for switch in state.topology.switches:
+            picture = Picture(config.encoding.tag, rewritten.get(switch))
+            there, strange = await fabric.look(switch)
+            flows, others = counted.told(switch, there)
+            strays = [*(FlowOp(Kind.REMOVE, flow) for flow in others), *picture.read(flows)]
+            _, ops = picture.steps(changes_between(picture.held, state.table(switch)), None, ())
+            kinds = Counter(op.kind.name.lower() for op in [*strays, *ops])
+            kinds["remove"] += strange
+            if +kinds:
+                found[switch] = dict(+kinds)
+    return found
+
+
+def known_topology(config: Config, lab: Lab | None) -> Topology:
+    """The network as far as it is known without a look at it: as described, or as it was found before."""
+    site = site_of(config, lab)
+    if not config.finds:
+        return site.topology
+    past = look(site.folder / "journal.db", config.encoding.plan.schema, config.base(site.topology))
+    found = last_found(past)
+    return described(found, site.topology) if found is not None else site.topology

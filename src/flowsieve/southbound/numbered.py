@@ -1,0 +1,131 @@
+"""Switches that call their ports otherwise than the topology counts them: what is said to them is translated.
+
+All that decides counts the ports of a switch from 1, in the topology's order, without gaps. Here the numbers that
+real switches have for them take the place of these, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from flowsieve.control.switches import LiveSwitches, PortChanged, SwitchEvent
+from flowsieve.errors import SwitchError
+from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.entry import Action, Deliver, Flow
+from flowsieve.flow.service import ANY_PORT, Punt
+from flowsieve.network.topology import Topology
+
+
+class NumberedSwitches(LiveSwitches):
+    """Live switches by the topology's ports; `topology` is asked each time, since networks grow.
+
+    What was asked before it grew and is answered after is in the old ports: whoever has it grow reads again.
+    """
+
+    def __init__(self, switches: LiveSwitches, topology: Callable[[], Topology]) -> None:
+        self._switches = switches
+        self._topology = topology
+
+    def heard(self, event: SwitchEvent) -> SwitchEvent | None:
+        """What a switch tells, in the topology's ports; None where it is of no port of the topology."""
+        if not isinstance(event, PortChanged) or event.switch not in self._topology().numbers:
+            return event
+        port = self._ports(event.switch).get(event.port)
+        return replace(event, port=port) if port is not None else None
+
+    async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
+        """Have a switch carry out a whole batch or nothing."""
+        numbers = self._numbers(switch)
+        if numbers is not None:
+            translate = _Translation(numbers)
+            ops = [FlowOp(op.kind, translate(op.flow) or op.flow) for op in ops]
+        await self._switches.apply(switch, ops)
+
+    async def read(self, switch: str) -> tuple[Flow, ...]:
+        """The entries that a switch holds; those that send to ports of no topology are removed on the way."""
+        known, strays = self.told(switch, await self._switches.read(switch))
+        if strays:
+            await self._switches.apply(switch, [FlowOp(Kind.REMOVE, flow) for flow in strays])
+        return known
+
+    def told(self, switch: str, flows: Sequence[Flow]) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
+        """Entries of a switch in the topology's ports; and, as they are, those that send to ports of no topology."""
+        if self._numbers(switch) is None:
+            return tuple(flows), ()
+        translate = _Translation(self._ports(switch))
+        known = [(flow, translate(flow)) for flow in flows]
+        return (
+            tuple(ours for _, ours in known if ours is not None),
+            tuple(flow for flow, ours in known if ours is None),
+        )
+
+    async def ports(self, switch: str) -> Mapping[int, bool]:
+        """The ports of a switch that the topology has, and whether each is up."""
+        there = await self._switches.ports(switch)
+        if self._numbers(switch) is None:
+            return there
+        known = self._ports(switch)
+        return {known[number]: up for number, up in there.items() if number in known}
+
+    async def fence(self, switch: str, port: int, closed: bool) -> None:
+        """Have a port neither receive nor forward anything, or open it again."""
+        await self._switches.fence(switch, self._number(switch, port), closed)
+
+    async def fences(self, switch: str) -> frozenset[int]:
+        """The ports of a switch that are fenced, of those that the topology has."""
+        there = await self._switches.fences(switch)
+        if self._numbers(switch) is None:
+            return there
+        known = self._ports(switch)
+        return frozenset(known[number] for number in there if number in known)
+
+    async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
+        """Make the service entries of a switch exactly these."""
+        here = [punt if punt.port == ANY_PORT else punt.at(self._number(switch, punt.port)) for punt in punts]
+        await self._switches.punt(switch, here)
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port."""
+        await self._switches.send_packet(switch, self._number(switch, port), data)
+
+    def _numbers(self, switch: str) -> Mapping[int, int] | None:
+        """The number of each port; None where they are the same."""
+        own = self._topology().numbers.get(switch)
+        return dict(enumerate(own.values(), 1)) if own is not None else None
+
+    def _ports(self, switch: str) -> Mapping[int, int]:
+        """The port of each number."""
+        own = self._topology().numbers[switch]
+        return {number: port for port, number in enumerate(own.values(), 1)}
+
+    def _number(self, switch: str, port: int) -> int:
+        numbers = self._numbers(switch)
+        if numbers is None:
+            return port
+        if port not in numbers:
+            raise SwitchError(f"switch {switch} has {len(numbers)} ports in the topology, and none is {port}")
+        return numbers[port]
+
+
+class _Translation:
+    """Entries with other port numbers; few lists of actions stand in many entries."""
+
+    def __init__(self, numbers: Mapping[int, int]) -> None:
+        self._numbers = numbers
+        self._known: dict[tuple[Action, ...], tuple[Action, ...] | None] = {}
+
+    def __call__(self, flow: Flow) -> Flow | None:
+        """The entry in other numbers, or None where one of its ports has none."""
+        if flow.actions not in self._known:
+            self._known[flow.actions] = self._translated(flow.actions)
+        actions = self._known[flow.actions]
+        return Flow(flow.match, flow.priority, actions) if actions is not None else None
+
+    def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...] | None:
+        """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them."""
+        numbers = self._numbers
+        if any(action.port not in numbers for action in actions):
+            return None
+        new = [replace(each, port=numbers[each.port]) for each in actions]
+        return tuple(sorted(new, key=lambda each: (isinstance(each, Deliver), each.port)))

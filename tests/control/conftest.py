@@ -1,0 +1,6 @@
+"""Makes what the tests here share known to them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
