@@ -1,8 +1,8 @@
 """1,000 requests a second on a fat-tree of 20 real switches, and what that does to events.
 
 Two applications talk, first while nobody asks anything, then while 400 clients subscribe and end subscriptions. Their
-logs tell how long events took and whether one was lost. CHURN_SECONDS in the environment says how long it lasts: a
-minute is what the goal is meant for, 15 seconds are the default.
+logs tell how long events took and whether one was lost. It lasts a minute, or as long as CHURN_SECONDS in the
+environment says.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from benchmarks.bench import Result, at_least, at_most, rounded
 from benchmarks.campus import began, campus, clients, over_http, talking
 from benchmarks.churning import Tally, at_rate
 
-RATE, SECONDS = 1_000.0, float(os.environ.get("CHURN_SECONDS", "15"))
+RATE, SECONDS = 1_000.0, float(os.environ.get("CHURN_SECONDS", "60"))
 QUIET_SECONDS = 6.0
 WAITING = 400  # clients; each asks one thing at a time
-SERVED_SHARE = 0.95  # of the rate: the rest is what a client does not ask because it waits
+SERVED_SHARE = 0.98  # of the rate: the rest is what a client does not ask because it waits
 
 
 async def churned() -> dict[str, Any]:
@@ -59,7 +59,7 @@ def run() -> Result:
     requests = figures["requests"]
     return Result(
         "churn",
-        figures | {"seconds that the goal is meant for": 60},
+        figures,
         {},
         {
             "events lost or doubled": at_most(figures["events lost"] + figures["events doubled"], 0),
