@@ -11,7 +11,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import content_flow
+from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.verify import verify
 from flowsieve.index.dz import Dz
 
@@ -178,6 +178,30 @@ def test_a_switch_gone_for_good_is_gone_around() -> None:
             assert (await net.dispatcher.verify()).holds
             await net.ask(Op.SUBSCRIBE, "h3", "b < 16")
             assert (await net.dispatcher.verify()).holds
+
+    asyncio.run(story())
+
+
+def test_requests_that_come_while_tables_are_read_do_not_spoil_a_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        async with running(Net("ring:5")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            old = await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            read = net.fabric.read
+
+            async def slowly(switch: str) -> tuple[Flow, ...]:
+                flows = await read(switch)
+                if switch == "s0":
+                    await net.ask(Op.SUBSCRIBE, "h3", "b < 16")
+                    await net.dispatcher.submit(Request(Op.UNSUBSCRIBE, old, "h2"))
+                return flows
+
+            monkeypatch.setattr(net.fabric, "read", slowly)
+            assert (await net.dispatcher.verify()).holds
+            monkeypatch.setattr(net.fabric, "read", read)
+            await net.holds()
 
     asyncio.run(story())
 

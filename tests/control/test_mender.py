@@ -12,7 +12,7 @@ from livenet import SCHEMA
 from flowsieve.control.damping import DampingSettings
 from flowsieve.control.mender import Mender
 from flowsieve.control.state import ControlState
-from flowsieve.errors import SwitchError
+from flowsieve.errors import SwitchError, TableFull
 from flowsieve.index.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.mend import Edge
@@ -161,5 +161,29 @@ def test_where_a_fence_cannot_be_made_the_trees_wait() -> None:
             await repair.until("mended")
             assert tried > 4
             assert [name for name, _ in repair.told] == ["rewired", "mended"]
+
+    asyncio.run(story())
+
+
+def test_a_fence_stays_where_the_table_of_an_end_does_not_fit_and_is_opened_when_it_does() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
+            repair.set(False, edge)
+            await repair.until("mended")
+            tried = 0
+
+            async def full(switch: str) -> None:
+                nonlocal tried
+                tried += 1
+                if tried <= 4:
+                    raise TableFull(switch=switch, needed=2, capacity=1)
+
+            repair._reached = full  # type: ignore[method-assign]
+            repair.set(True, edge)
+            while repair.mender.fences.closed:
+                await asyncio.sleep(0.001)
+            assert tried > 4
+            assert [task for task in repair.tasks if task.done() and task.exception()] == []
 
     asyncio.run(story())

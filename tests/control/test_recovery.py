@@ -29,9 +29,10 @@ from flowsieve.control.ledger import Ledger
 from flowsieve.control.recovery import recover, replay, snapshot
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.errors import BadInput, BadJournal, JournalError
+from flowsieve.errors import BadFilter, BadInput, BadJournal, JournalError
 from flowsieve.flow.capacity import room
 from flowsieve.flow.compiler import Side, Tables
+from flowsieve.index import cells
 from flowsieve.index.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.topology import Topology
@@ -375,6 +376,29 @@ def test_a_filter_in_the_journal_that_cannot_be_read_is_told(capacity: int | Non
     entry = entry_from_json(data | {"filter": "nothing < 3"}, SCHEMA)
     with pytest.raises(BadJournal, match=r"the journal has a filter that cannot be read: .*nothing"):
         recover(Past(None, [entry]), partial(fresh, NETWORKS[0], capacity, Tables.OVERLAY, 1))
+
+
+@pytest.mark.parametrize("capacity", [None, 9])
+def test_a_filter_that_was_too_long_to_be_covered_is_passed_over(
+    capacity: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written down before it was refused, and nothing but the refusal came of it."""
+    monkeypatch.setattr(cells, "MOST_LISTED", 3)
+    entries = [
+        asked(Op.SUBSCRIBE, "x", "h0", "ann", 1),
+        asked(Op.SUBSCRIBE, "long", "h0", "ann", 2, "a in {1, 5, 9, 13}"),
+        asked(Op.SUBSCRIBE, "y", "h1", "ann", 3, "a < 8"),
+    ]
+    make = partial(exact, capacity)
+    with pytest.raises(BadFilter):
+        make(None).step([entries[1].request])
+    state, ledger = recover(Past(None, entries), make)
+    assert list(state.subscriptions) == ["x", "y"]
+    assert [ledger.record("ann", n) is not None for n in (1, 2, 3)] == [True, False, True]
+
+
+def exact(capacity: int | None, trees: TreeMap | None) -> ControlState:
+    return ControlState(NETWORKS[0], PLAN, trees, Settings(budget=0, capacity=capacity))
 
 
 def test_what_a_client_said_it_heard_is_not_carried_out_after_a_snapshot() -> None:

@@ -313,3 +313,35 @@ def test_a_controller_that_is_killed_while_it_takes_in_a_link_goes_on_with_that(
         assert all(each.got for each in there.wanted)
 
     play(story, hatchery, TREE)
+
+
+def test_ports_that_are_taken_out_of_their_switches_and_put_back_are_done_without_meanwhile(
+    hatchery: Hatchery,
+) -> None:
+    async def story(there: Foreign) -> None:
+        there.renumber(4)
+        there.point()
+        await there.start()
+        await there.populate()
+        ends = [("s0", "s1"), ("s1", "s0")]
+        async with there.outage():
+            for switch, other in ends:
+                there.vsctl("del-port", there.lab.bridge(switch), there.lab.interface(switch, other))
+            await there.down(["s0", "s1"])
+            await there.became_ready()
+            await there.stop_it(signal.SIGKILL)
+            await there.start()
+            await there.down(["s0", "s1"])
+            await there.became_ready()
+        async with there.outage():
+            for switch, other in ends:
+                end, number = there.lab.interface(switch, other), there.numbers[switch][other]
+                there.vsctl(
+                    *("add-port", there.lab.bridge(switch), end),
+                    *("--", "set", "interface", end, f"ofport_request={number}"),
+                )
+            await there.logged("links that are down: 0")
+            await there.became_ready()
+        await there.judge()
+
+    play(story, hatchery, described=True)

@@ -142,5 +142,6 @@ def test_a_journal_is_about_contents_network_and_addresses_and_nothing_else(path
         read(path, SCHEMA + "[index]\nbits = 5\n").base(LAB),
         read(path, SCHEMA).base(Topology.make([("s1", "s2")], {"ann": "s2", "bob": "s2"})),
         read(path, SCHEMA).base(Topology.make([("s1", "s3")], {"ann": "s1", "bob": "s3"})),
+        read(path, SCHEMA).base(Topology.make([("s1", "s2")], {"bob": "s2", "ann": "s1"})),
     ]
-    assert len({base, *others}) == 6
+    assert len({base, *others}) == 7

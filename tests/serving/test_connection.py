@@ -290,10 +290,13 @@ def test_an_answer_for_one_that_has_gone_is_for_nobody(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("name", "bound"), [("MOST_CONNECTIONS", 1), ("room_for_clients", lambda: 1)]
+)  # ours, and the machine's
 def test_beyond_so_many_connections_others_are_sent_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, bound: object
 ) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(server, name, bound)
 
     async def story(house: House) -> None:
         with house.connected() as own:
@@ -303,5 +306,110 @@ def test_beyond_so_many_connections_others_are_sent_away(
                 assert (await received(other)).startswith(b"HTTP/1.1 503 ")
             await send(own, PING)
             assert b'"ping"' in await received(own, 1)
+
+    play(tmp_path, story)
+
+
+GARBAGE = b"\x00\x01 no request\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "late"),
+    [
+        (GARBAGE, False),
+        (GARBAGE, True),
+        (PING + GARBAGE, False),
+        (PING + GARBAGE, True),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * (LONGEST_HEAD + 1), True),
+    ],
+    ids=[
+        "nonsense",
+        "nonsense later",
+        "one more and nonsense",
+        "one more and nonsense later",
+        "a long head later",
+    ],
+)
+def test_what_comes_after_a_request_does_not_take_its_answer_away(
+    tmp_path: Path, more: bytes, late: bool
+) -> None:
+    async def story(house: House) -> None:
+        house.held = True
+        with house.connected() as own:
+            await send(own, PING if late else PING + more)
+            while not house.waiting:
+                await asyncio.sleep(0.001)
+            if late:
+                await send(own, more)
+                await asyncio.sleep(0.02)
+            house.held = False
+            house.waiting[0][1](200, b'"done"')
+            got = await received(own)
+            assert got.count(b"HTTP/1.1") == got.count(b"HTTP/1.1 200 ") == 1 + more.count(b"ping")
+            assert b'"done"' in got and b"connection: close" in got
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_bytes_after_the_last_request_are_for_nobody(tmp_path: Path, late: bool) -> None:
+    async def story(house: House) -> None:
+        house.held = True
+        last = PING.replace(b"Host: x", b"Connection: close")
+        with house.connected() as own:
+            await send(own, last if late else last + PING)
+            while not house.waiting:
+                await asyncio.sleep(0.001)
+            if late:
+                await send(own, PING)
+                await asyncio.sleep(0.02)
+            ((_, answer),) = house.waiting
+            answer(200, b'"done"')
+            got = await received(own)
+            assert got.startswith(b"HTTP/1.1 200 ") and got.count(b"HTTP/1.1") == 1
+
+    play(tmp_path, story)
+
+
+def test_one_that_reads_slowly_gets_all_of_its_answer(tmp_path: Path, hurried: None) -> None:
+    async def story(house: House) -> None:
+        loop = asyncio.get_running_loop()
+        with house.connected() as own:
+            await send(own, b"GET /large HTTP/1.1\r\nConnection: close\r\n\r\n")
+            began, size = loop.time(), 0
+            while part := await loop.sock_recv(own, 1 << 17):
+                size += len(part)
+                await asyncio.sleep(0.02)
+            assert size > 5_000_000
+            assert loop.time() - began > 2 * connection.READ_SECONDS
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("count", [1, 500])
+@pytest.mark.parametrize("cut", [0, 30, 90, 110])
+def test_that_another_protocol_is_wished_for_is_passed_over(tmp_path: Path, cut: int, count: int) -> None:
+    wishing = PING.replace(b"Host: x", b"Connection: Upgrade\r\nUpgrade: h2c\r\nX: y")
+
+    async def story(house: House) -> None:
+        with house.connected() as own:
+            await send(own, wishing[:cut])
+            await asyncio.sleep(0.01)
+            await send(own, wishing[cut:] + wishing * (count - 1) + PING)
+            got = await received(own, count + 1)
+            assert got.count(b"HTTP/1.1 200 ") == got.count(b'"ping"') == count + 1
+            await send(own, b"GET / HTTP/1.1\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
+            assert (await received(own)).endswith(b"GET / ")
+
+    play(tmp_path, story)
+
+
+def test_one_that_wants_to_be_connected_elsewhere_is_answered_and_has_to_leave(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        with house.connected() as own:
+            await send(own, b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n" + PING)
+            got = await received(own)
+            assert got.count(b"HTTP/1.1") == 1
+            assert b"ping" not in got
 
     play(tmp_path, story)

@@ -11,6 +11,7 @@ import pytest
 from flowsieve.control.journal import NoJournal
 from flowsieve.control.ledger import Ledger
 from flowsieve.control.scribe import Scribe
+from flowsieve.errors import BadInput
 from flowsieve.serving import leases as module
 from flowsieve.serving.leases import Leases, Promises
 
@@ -82,14 +83,65 @@ def test_a_longer_lease_is_written_down_before_it_is_given() -> None:
     asyncio.run(story())
 
 
+def test_a_longer_lease_stays_written_down_while_it_is_gone_over_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes a while, and may fail; only then is it a lease that nobody counts on."""
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+
+    async def story() -> None:
+        ledger, leases = Ledger(), Leases(30)
+        async with promising(leases, ledger, [0.0]) as promises:
+            await promises.allow(30)
+            with pytest.raises(BadInput):
+                async with promises.allowing(300):
+                    await looked()
+                    assert ledger.promised == 300
+                    raise BadInput("no room")
+            await looked()
+            assert ledger.promised == 30
+            async with promises.allowing(300):
+                await looked()
+                leases.seconds = 300
+            await looked()
+            assert ledger.promised == 300
+
+    asyncio.run(story())
+
+
+def test_a_lease_is_not_taken_for_promised_while_a_shorter_one_is_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+
+    async def story() -> None:
+        ledger, leases = Ledger(), Leases(30)
+        ledger.promise(60)
+        async with promising(leases, ledger, [0.0]) as promises:
+            writing, write = asyncio.Event(), promises._write
+
+            async def slow(seconds: float) -> None:
+                writing.set()
+                await looked()
+                await write(seconds)
+
+            promises._write = slow  # type: ignore[method-assign]
+            await writing.wait()
+            async with promises.allowing(50):
+                leases.seconds = 50
+            await looked()
+            assert ledger.promised == 50
+
+    asyncio.run(story())
+
+
+async def looked() -> None:
+    for _ in range(40):
+        await asyncio.sleep(0)
+
+
 def test_a_shorter_lease_is_written_down_when_nobody_counts_on_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is ours: a session that was promised 30 s keeps them, however often it is looked."""
     now = [100.0]
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
-
-    async def looked() -> None:
-        for _ in range(20):
-            await asyncio.sleep(0)
 
     async def story() -> None:
         ledger, leases = Ledger(), Leases(5)

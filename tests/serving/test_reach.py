@@ -9,7 +9,7 @@ import pytest
 from flowsieve.errors import BadInput, BadScenario
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config, read_config
-from flowsieve.serving.site import OwnSite, described, host_behind, with_switches
+from flowsieve.serving.site import OwnSite, described, event_groups, host_behind, with_switches
 
 SCHEMA = '[schema]\nprice = { type = "int", min = 0, max = 1023 }\n'
 CONTROLLER = '[controller]\nhttp = ["tcp:127.0.0.1:7420"]\nlisten = "tcp:127.0.0.1:6653"\n'
@@ -74,6 +74,35 @@ def test_a_journal_is_about_what_is_described_and_not_about_what_is_found(path: 
     assert fixed.base(small) != fixed.base(large)
 
 
+def test_hosts_in_another_order_are_another_network_unless_the_journal_has_their_order(path: Path) -> None:
+    hosts = ['ann = "s1"\n', 'bob = "s2"\n']
+    ports = SWITCHES.replace("[switches.s2]", "ports = { ann = 4 }\n[switches.s2]") + "ports = { bob = 4 }\n"
+    bases, groups = [], []
+    for links in ('links = [["s1", "s2"]]\n', ""):
+        known = None
+        for order in (hosts, hosts[::-1]):
+            switches = SWITCHES if links else ports
+            config = read(path, CONTROLLER, switches, "[network]\n", links, "[network.hosts]\n", *order)
+            assert config.network is not None
+            now = config.network.topology
+            known = known or now
+            bases.append(config.base(now))
+            groups.append(event_groups(described(known, now), 6))
+    assert bases[0] != bases[1] and bases[2] == bases[3]
+    assert groups[2] == groups[3]
+
+
+def test_hosts_that_are_found_take_their_part_of_a_table(path: Path) -> None:
+    config = read(path, CONTROLLER, SWITCHES, "[network]\ntable_capacity = 100\n")
+    assert config.network is not None
+    state = config.fresh(config.network.topology)
+    before = state.capacity("s1")
+    many = Topology.make([("s1", "s2")], {f"h{n}": "s1" for n in range(20)}, ["s1", "s2"])
+    state.grow(many)
+    assert (before, state.capacity("s1")) == (100 - 3, 100 - 3 - 2 * 20)
+    assert state.capacity("s1") == 100 - config.service.entries(many)
+
+
 @pytest.mark.parametrize(
     ("parts", "wrong"),
     [
@@ -105,6 +134,48 @@ def test_a_journal_is_about_what_is_described_and_not_about_what_is_found(path: 
         ),
         ([CONTROLLER, SWITCHES, "ports = { s1 = 1 }\n", NETWORK], "that to 'bob' has none"),
         ([CONTROLLER, SWITCHES, "ports = { s7 = 1 }\n", NETWORK], "a port to 's7', and that is no neighbour"),
+        (
+            [CONTROLLER, SWITCHES, '[switches.s3]\ndatapath_id = 3\naddress = "tcp:a..b:6653"\n'],
+            "'tcp:a..b:6653' is no address",
+        ),
+        (
+            [CONTROLLER, '[switches.s00000000000000a2]\ndatapath_id = "a1"\n'],
+            "line 7: datapath 161 is called 's00000000000000a2', which says another",
+        ),
+        (
+            [CONTROLLER, "inband = false\n", SWITCHES],
+            "line 6: hosts are found by what they ask for in band; right is inband = true",
+        ),
+        (
+            [CONTROLLER, SWITCHES, '[names]\n"02:00:00:00:00:01" = "s2"\n'],
+            "line 11: 's2' is a switch already; right is another name for 02:00:00:00:00:01",
+        ),
+        (['[names]\n"02:00:00:00:00:01" = "ann"\n'], "line 3: [names] is for hosts that are found"),
+        (
+            [CONTROLLER, SWITCHES, '[names]\n"02:00:00:00:00:0a" = "ann"\n"02:00:00:00:00:0A" = "bob"\n'],
+            "line 12: 02:00:00:00:00:0A is there twice",
+        ),
+        (
+            [CONTROLLER.replace("7420", "6653"), SWITCHES],
+            "line 4: http has tcp:127.0.0.1:6653, and so has listen; right is another",
+        ),
+        (
+            [CONTROLLER.replace('"]', '", "unix:x", "unix:x"]'), SWITCHES],
+            "line 4: http has unix:x, and has it twice",
+        ),
+        (
+            [
+                CONTROLLER,
+                SWITCHES,
+                'address = "tcp:[::1]:1"\n[switches.s3]\ndatapath_id = 3\naddress = "tcp:::1:1"\n',
+            ],
+            "line 13: tcp:::1:1 is the address of 's2' and of 's3'",
+        ),
+        (
+            [CONTROLLER, SWITCHES, "ports = { s1 = 1 }\n"],
+            "line 10: switch 's2' has a port to switch 's1', and the links are to be found, with their ports; right",
+        ),
+        ([CONTROLLER, '[switches.""]\ndatapath_id = 1\n'], "line 6: a switch has no name; right is one"),
         ([CONTROLLER, SWITCHES, '[names]\n"02:00" = "ann"\n'], "'02:00' is no MAC address"),
         ([CONTROLLER, SWITCHES, '[names]\n"02:00:00:00:00:01" = 5\n'], "the name of 02:00:00:00:00:01 is 5"),
     ],
@@ -139,6 +210,14 @@ def test_switches_and_names_may_be_added_while_it_runs_and_nothing_else(path: Pa
             site.more(read(path, *other))
 
 
+def test_a_switch_may_be_added_anywhere_in_the_file(path: Path) -> None:
+    site = OwnSite(read(path, CONTROLLER, SWITCHES))
+    more = read(path, CONTROLLER, "[switches.s3]\ndatapath_id = 3\n", SWITCHES)
+    assert site.more(more) == ("s3",)
+    site.take(more)
+    assert site.more(read(path, CONTROLLER, SWITCHES, "[switches.s3]\ndatapath_id = 3\n")) == ()
+
+
 def test_what_was_found_is_kept_and_what_is_configured_now_is_added_to_it() -> None:
     known = Topology.make([("s1", "s2")], {"ann": "s1"}, numbers={"s1": {"s2": 5, "ann": 7}})
     now = Topology.make((), {"ann": "s1"}, ["s1", "s2", "s3"], {"s1": {"ann": 9}})
@@ -158,6 +237,16 @@ def test_what_was_found_is_kept_and_what_is_configured_now_is_added_to_it() -> N
         "s3",
     )
     assert with_switches(known, ["s2", "s4"]).switches == ("s1", "s2", "s4")
+
+
+def test_a_port_that_is_corrected_to_what_it_is_by_default_is_so() -> None:
+    wrong = Topology.make([("s1", "s2")], {}, numbers={"s1": {"s2": 49}})
+    right = Topology.make([("s1", "s2")], {})
+    found = Topology.make(
+        [("s1", "s2")], {"ann": "s1"}, numbers={"s1": {"s2": wrong.number("s1", "s2"), "ann": 5}}
+    )
+    new = described(found, right)
+    assert (new.number("s1", "s2"), new.number("s1", "ann")) == (1, 5)
 
 
 @pytest.mark.parametrize(("name", "finds"), [("described", False), ("found", True)])

@@ -5,18 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState
 from flowsieve.control.switches import Connected, PortChanged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.tag import POOLS
+from flowsieve.index.regular import RegularPlan
+from flowsieve.lab.deliveries import deliveries_of
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.numbered import NumberedSwitches
+from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.numbered import NOWHERE, NumberedSwitches
 
 NETWORK = Topology.make(
     [("s1", "s2")], {"h1": "s1", "h2": "s1"}, numbers={"s1": {"s2": 30, "h1": 10, "h2": 20}}
 )
 MATCH = Match(Prefix.parse("ff0e::/16"))
 OWN = Prefix.parse("ff02::1/128")
+SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
+TAG = POOLS["ipv6"][0]
 
 
 class Recorder:
@@ -77,16 +89,63 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
     asyncio.run(story())
 
 
-def test_entries_to_ports_of_no_topology_are_removed_as_they_are() -> None:
+def test_entries_to_ports_of_no_topology_are_told_as_ones_to_nowhere_and_stay() -> None:
     async def story() -> None:
         below = Recorder()
         switches = NumberedSwitches(below, lambda: NETWORK)  # type: ignore[arg-type]
-        below.flows = (flow(Output(30)), flow(Output(30), Output(40)))
-        assert switches.told("s1", below.flows) == ((flow(Output(1)),), (flow(Output(30), Output(40)),))
+        below.flows = (flow(Output(30)), flow(Output(30), Output(40), Deliver(50, 1, OWN)), flow(Output(40)))
+        told = (flow(Output(1)), flow(Output(NOWHERE), Output(1)), flow(Output(NOWHERE)))
+        assert await switches.read("s1") == switches.told("s1", below.flows) == told
         assert below.asked == []
-        assert await switches.read("s1") == (flow(Output(1)),)
-        assert below.asked == [("apply", "s1", (FlowOp(Kind.REMOVE, flow(Output(30), Output(40))),))]
+        await switches.apply("s1", [FlowOp(Kind.MODIFY, told[1])])
+        assert below.asked.pop() == ("apply", "s1", (FlowOp(Kind.MODIFY, flow(Output(30))),))
         below.flows = (flow(Output(9)),)
         assert await switches.read("s2") == below.flows  # it counts as the topology does
 
     asyncio.run(story())
+
+
+def test_a_corrected_port_number_changes_entries_in_one_batch_and_removes_none() -> None:
+    """What goes to another host by the same entry loses nothing meanwhile."""
+    ports = Topology.make((), {f"p{n}": "s" for n in range(1, 6)}, ["s"])
+    state = ControlState(hosts_at(3, 4), RegularPlan.make(SCHEMA))
+    state.step(
+        [
+            Request(op, host, host, Filter.parse(text, SCHEMA))
+            for op, host, text in (
+                (Op.ADVERTISE, "h1", "True"),
+                (Op.SUBSCRIBE, "h2", "a < 8"),
+                (Op.SUBSCRIBE, "h3", "a < 4"),
+            )
+        ]
+    )
+
+    made: list[list[FlowOp]] = []
+
+    class Batches(EmbeddedFabric):
+        async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
+            made.append(list(ops))
+            await super().apply(switch, ops)
+
+    async def story() -> None:
+        fabric = Batches(EmbeddedNetwork(ports), lambda event: dispatcher.heard(event))
+        for there in (hosts_at(3, 4), hosts_at(3, 5)):
+            fabric.disconnect("s")
+            made.clear()
+            state.grow(there)
+            switches = NumberedSwitches(fabric, lambda: state.topology)
+            dispatcher = Dispatcher(state, switches, TAG, deliveries_of(state.topology, 6), drain=0)
+            async with asyncio.timeout(5), dispatcher:
+                fabric.connect("s")
+                await dispatcher.settled()
+                assert (await dispatcher.verify()).holds
+        (batch,) = made
+        assert {op.kind for op in batch} == {Kind.MODIFY}
+        assert {port for each in fabric.network.read("s") for port in each.ports} == {3, 5}
+
+    asyncio.run(story())
+
+
+def hosts_at(second: int, third: int) -> Topology:
+    numbers = {"s": {"h1": 1, "h2": second, "h3": third}}
+    return Topology.make((), {"h1": "s", "h2": "s", "h3": "s"}, ["s"], numbers)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from flowsieve.control.switches import (
 from flowsieve.errors import Refused, SwitchError, TableFull
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.interest import Interest
 from flowsieve.flow.service import Punt, host_ports, with_ports
 from flowsieve.flow.verify import Verdict, verify
 from flowsieve.header.tag import Tag
@@ -43,6 +44,7 @@ from flowsieve.network.topology import Topology
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
+SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 
 
@@ -168,6 +170,8 @@ class Dispatcher:
                 self._fleet.disconnected(switch, reason)
             case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
+                if up and any(switch in edge for edge in self.fences.closed):
+                    self._background(self._fence_again(switch))
             case TableChanged(switch):
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._background(self._fleet.punt(switch))
@@ -193,11 +197,11 @@ class Dispatcher:
 
     # What there is to know.
 
-    async def settled(self) -> None:
-        """Wait until every switch has acknowledged all that it should hold."""
-        while not (self.mended and self._fleet.settled):
+    async def settled(self, switches: Collection[str] | None = None) -> None:
+        """Wait until every switch, or each of some, has acknowledged all that it should hold."""
+        while not (self.mended and self._fleet.settled_at(switches)):
             await self._mender.whole.wait()
-            await self._fleet.reached(self.state.topology.switches)
+            await self._fleet.reached(self.state.topology.switches if switches is None else switches)
 
     @property
     def reachable(self) -> frozenset[str]:
@@ -234,8 +238,14 @@ class Dispatcher:
         return await self._fleet.tables()
 
     async def verify(self) -> Verdict:
-        """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time."""
+        """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time.
+
+        Requests go on meanwhile, so it is about what was asked before the tables were read and still stands after it.
+        """
         async with self._proof:
+            advertised, subscribed = dict(self.state.advertisements), dict(self.state.subscriptions)
+            with suppress(TimeoutError, SwitchError, Refused):
+                await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
             tables, state = await self.tables(), self.state
             return await asyncio.to_thread(
                 verify,
@@ -243,8 +253,8 @@ class Dispatcher:
                 state.plan,
                 self.tag,
                 tables,
-                list(state.advertisements.values()),
-                list(state.subscriptions.values()),
+                _standing(advertised, state.advertisements),
+                _standing(subscribed, state.subscriptions),
                 state.down,
             )
 
@@ -318,6 +328,13 @@ class Dispatcher:
             if topology is self.state.topology:
                 return ports
 
+    async def _fence_again(self, switch: str) -> None:
+        """A port came up that may not have been there when it was fenced."""
+        try:
+            await self.fences.renew(switch)
+        except SwitchError as error:
+            log.warning("switch %s: %s", switch, error)  # it will connect anew
+
     async def _greet(self, switch: str) -> None:
         """A switch has connected: see to its ports and fences before its table."""
         try:
@@ -338,3 +355,8 @@ class Dispatcher:
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:
     """Where the ports of a switch lead, and what it calls them."""
     return [(near, topology.number(switch, near)) for near in topology.neighbours(switch)]
+
+
+def _standing(before: Mapping[str, Interest], after: Mapping[str, Interest]) -> list[Interest]:
+    """The interests that were there before and are there still."""
+    return [after[id] for id, known in before.items() if id in after and after[id].filter == known.filter]

@@ -65,12 +65,14 @@ class Fences:
             self._closed.discard(edge)
 
     async def renew(self, switch: str) -> None:
-        """Set the fences of a switch that has connected right: it may have restarted, or have some from before."""
+        """Set the fences of a switch right that has connected, or got a port: they may be lost, or be from before."""
         there = await self._switches.fences(switch)
         for other in self._topology.linked(switch):
             port, edge = self._topology.port(switch, other), frozenset((switch, other))
             if (edge in self._closed) != (port in there):
-                await self._switches.fence(switch, port, edge in self._closed)
+                async with self._turn:  # it may have been opened meanwhile
+                    if edge in self._edges:
+                        await self._set(switch, edge, edge in self._closed)
 
     async def _tried(self, end: str, edge: Edge) -> SwitchError | None:
         """Close one end; why that failed, if it did."""

@@ -101,10 +101,9 @@ class Fleet:
             with suppress(SwitchError):  # it will connect anew
                 await self._switches.punt(switch, punts)
 
-    @property
-    def settled(self) -> bool:
-        """Whether every switch has acknowledged all that it should hold."""
-        return all(each.settled for each in self)
+    def settled_at(self, switches: Iterable[str] | None = None) -> bool:
+        """Whether every switch, or each of some, has acknowledged all that it should hold."""
+        return all(each.settled for each in (self if switches is None else map(self.__getitem__, switches)))
 
     def reached(self, switches: Iterable[str]) -> asyncio.Future[None]:
         """Done when these switches have acknowledged all that was asked for so far."""

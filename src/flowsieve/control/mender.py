@@ -170,7 +170,7 @@ class Mender:
             await asyncio.gather(*(self._reached(end) for end in edge))
             if edge not in self._down:
                 await self.fences.open(edge)
-        except SwitchError as error:
+        except (SwitchError, Refused) as error:
             log.warning("the fence of %s stays: %s", " - ".join(sorted(edge)), error)
             await asyncio.sleep(RETRY_SECONDS)
         finally:

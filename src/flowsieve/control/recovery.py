@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -36,6 +37,8 @@ from flowsieve.index.dz import Dz
 from flowsieve.network.stored import topology_from_json, topology_to_json
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, TreeMap
+
+log = logging.getLogger(__name__)
 
 _ADDS = {Side.PUBLISHER: Op.ADVERTISE, Side.SUBSCRIBER: Op.SUBSCRIBE}
 _ENDS = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
@@ -99,8 +102,15 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             try:
                 if not state.step([request]).refused:
                     ledger.asked(request, origin)
-            except BadFilter:
-                raise
+            except BadFilter as error:
+                _check_readable(request)
+                log.warning(
+                    "%s %s of %s is left out: %s",
+                    request.op.value,
+                    request.id,
+                    request.host,
+                    error,
+                )
             except BadInput:
                 pass  # it was bad then, too
         case Undone(request, origin, kind, why):
@@ -128,14 +138,18 @@ def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> No
     try:
         state.check(*requests)
         state.step(_lasting(requests))
-    except BadFilter:
-        raise
     except BadInput:
         for entry in run:
             replay(state, ledger, entry)
         return
     for entry in run:
         ledger.asked(entry.request, entry.origin)
+
+
+def _check_readable(request: Request) -> None:
+    """Raise BadFilter if a request's filter means nothing any more; one that means too much to be covered passes."""
+    if request.filter is not None:
+        Filter.parse(request.filter.text, request.filter.schema)
 
 
 def _lasting(requests: Sequence[Request]) -> list[Request]:

@@ -198,8 +198,8 @@ def _check(database: sqlite3.Connection, path: Path, base: str | None) -> None:
         raise BadJournal(f"{path} is of format {about.get('format')}, and this version knows {FORMAT}")
     if base is not None and about.get("base") != base:
         raise BadJournal(
-            f"{path} is the memory of another network or schema; name another file, or move it away "
-            "to begin without what was asked for there"
+            f"{path} is the memory of another network or schema (hosts or links in another order are another network); "
+            "name another file, or move it away to begin without what was asked for there"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -29,13 +29,20 @@ class Settings:
     """What an operator may choose; the defaults suit a network without tight tables.
 
     `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
-    so that budgets and tables are spent there.
+    so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
+    things; hosts that are found have some.
     """
 
     budget: int = DEFAULT_BUDGET
     capacity: int | None = None
     tables: Tables = Tables.OVERLAY
     sample: EventSample | None = None
+    reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
+
+    def room(self, topology: Topology) -> int | None:
+        """How many entries for events a switch of a network has room for, if that is bounded."""
+        whole = self.capacity
+        return None if whole is None else max(min(whole, 1), whole - self.reserve(topology))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class ControlState:
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         compiler = Compiler(topology, self.trees, self.settings.tables)
-        self._tables = FittedTables(compiler, self.settings.capacity)
+        self._tables = FittedTables(compiler, self.settings.room(topology))
 
     def step(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; what does not fit is refused one by one.
@@ -164,7 +171,7 @@ class ControlState:
             trees = mended(extended(self.trees, topology), topology, self.down | gone)
         self.found, self.topology, self.trees = True, topology, trees
         self._tables = FittedTables(
-            Compiler(topology, self.trees, self.settings.tables), self.settings.capacity
+            Compiler(topology, self.trees, self.settings.tables), self.settings.room(topology)
         )
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():

@@ -112,7 +112,8 @@ class LiveSwitches(Protocol):
     async def fence(self, switch: str, port: int, closed: bool) -> None:
         """Have a port neither receive nor forward anything, or open it again; returns once that is so.
 
-        It holds for a port that is down as well, and outlives its coming back.
+        It holds for a port that is down as well, and outlives its coming back. One that is not there at all passes for
+        either; when it comes, it is open.
         """
         ...
 

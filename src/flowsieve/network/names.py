@@ -35,7 +35,9 @@ class Names:
             if name in datapaths:
                 raise BadTopology(f"{name!r} is the name of the datapaths {datapaths[name]} and {number}")
             if _read_in_full(name) not in (None, number):
-                raise BadTopology(f"datapath {number} is called {name!r}, which says another datapath id")
+                raise BadTopology(
+                    f"datapath {number} is called {name!r}, which says another datapath id; right is another name"
+                )
             datapaths[name] = number
         hosts = {mac.lower(): name for mac, name in self.hosts.items()}
         object.__setattr__(self, "switches", MappingProxyType(dict(self.switches)))

@@ -24,7 +24,7 @@ from flowsieve.scenario.network import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.scenario.toml import Section
 from flowsieve.serving.desk import LEASE_SECONDS, MOST_AT_ONCE
-from flowsieve.serving.reach import NAMES, REACH_KEYS, SWITCHES, Reach, read_reach
+from flowsieve.serving.reach import NAMES, REACH_KEYS, SWITCHES, Reach, check_listened, read_reach
 from flowsieve.southbound.openflow.address import Address
 
 CONTROLLER = "controller"
@@ -92,12 +92,12 @@ class Config:
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller that has heard of nothing yet."""
         encoding, network = self.encoding, self.network
-        room = network.capacity if network is not None else None
         settings = Settings(
             budget=encoding.budget,
-            capacity=max(1, room - self.service.entries(topology)) if room is not None else None,
+            capacity=network.capacity if network is not None else None,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
             sample=EventSample.of(encoding.plan, encoding.sample) if encoding.sample is not None else None,
+            reserve=self.service.entries,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -109,9 +109,17 @@ class Config:
             str(plan_to_json(self.encoding.plan)),
             str(self.encoding.tag.group),
             FOUND if self.finds_links else str([(link.a, link.b) for link in topology.links]),
-            FOUND if self.finds_hosts else str(sorted(topology.hosts.items())),
+            FOUND if self.finds_hosts else str(self._hosts(topology)),
         )
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    def _hosts(self, topology: Topology) -> list[tuple[str, str]]:
+        """The hosts in an order that tells networks apart: their numbers follow it, and with these their addresses.
+
+        Where links are found, the journal has the hosts as well, and their order is that of the journal.
+        """
+        hosts = topology.hosts.items()
+        return sorted(hosts) if self.finds_links else list(hosts)
 
     def check_network(self, topology: Topology) -> None:
         """Raise where the network that is there is not the one in the file."""
@@ -139,6 +147,8 @@ def read_config(path: Path) -> Config:
         check_trees(top, network, encoding)
     if reach is not None and network is not None:
         _check_http(top, service)
+        check_listened(top.section(CONTROLLER), reach.listen, service.http)
+        _check_finding(top, network, service)
         network = _numbered(top, network, reach.numbers)
     mistakes.check()
     assert encoding is not None
@@ -152,13 +162,23 @@ def read_config(path: Path) -> Config:
         service,
         reach,
         finds_links=_finds_links(top),
-        finds_hosts="hosts" not in top.section("network") and not network.topology.hosts,
+        finds_hosts=_finds_hosts(top, network),
     )
 
 
 def _finds_links(top: Section) -> bool:
     said = top.section("network")
     return not ("links" in said or "topology" in said)
+
+
+def _finds_hosts(top: Section, network: Network) -> bool:
+    return "hosts" not in top.section("network") and not network.topology.hosts
+
+
+def _check_finding(top: Section, network: Network, service: Service) -> None:
+    if _finds_hosts(top, network) and not service.inband:
+        right = "right is inband = true, or [network.hosts] with all of them"
+        top.section(CONTROLLER).wrong("inband", f"hosts are found by what they ask for in band; {right}")
 
 
 def _check_http(top: Section, service: Service) -> None:
@@ -178,6 +198,14 @@ def _numbered(top: Section, network: Network, numbers: Numbers) -> Network | Non
             said.wrong("hosts", f"host {shown(host)} has no port, and the links are to be found; {right}")
             return None
     for switch, row in numbers.items():
+        if linked := [near for near in row if _finds_links(top) and near in base.switches]:
+            right = "right are the links in [network], or the ports of hosts alone"
+            top.section(SWITCHES).section(switch).wrong(
+                "ports",
+                f"switch {shown(switch)} has a port to switch {shown(linked[0])}, and the links are to be found, "
+                f"with their ports; {right}",
+            )
+            continue
         with top.section(SWITCHES).section(switch).kept("ports"):
             Topology.make(base.links, base.hosts, base.switches, {switch: row})
     top.mistakes.check()

@@ -11,12 +11,12 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol, cast
-from urllib.parse import unquote
 
 import httptools
+
+from flowsieve.serving.incoming import Incoming
 
 LONGEST_BODY = 1 << 20  # bytes
 LONGEST_HEAD = 1 << 16  # bytes, of a request up to its body
@@ -52,19 +52,6 @@ class House(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Incoming:
-    """A request as it comes in."""
-
-    url: bytes = b""
-    method: bytes = b""
-    version: str = "1.1"
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
-    body: bytearray = field(default_factory=bytearray)
-    keeps: bool = True  # the connection
-    too_long: bool = False
-
-
 class Connection(asyncio.Protocol):
     """Bytes are parsed as they come; a request is worked on when it is whole, and none before the last was answered."""
 
@@ -83,12 +70,16 @@ class Connection(asyncio.Protocol):
         self._answering: Incoming | None = None
         self._queue: deque[Incoming] = deque()
         self._advancing = self._ends = False
+        self._left = 0  # bytes to be sent, when it was looked last
         self._gone: asyncio.Event | None = None
 
     def overdue(self, now: float) -> bool:
-        """Whether its client has had its time."""
-        if self.clogged_since is not None and now - self.clogged_since > READ_SECONDS:
-            return True
+        """Whether its client has had its time; one that took something since it was looked last has it anew."""
+        if self.clogged_since is not None:
+            before, self._left = self._left, self._transport.get_write_buffer_size()
+            if self._left < before:
+                self.clogged_since = now
+            return now - self.clogged_since > READ_SECONDS
         patience = WHOLE_SECONDS if self._begun else IDLE_SECONDS
         return self.waits_since is not None and now - self.waits_since > patience
 
@@ -121,9 +112,7 @@ class Connection(asyncio.Protocol):
             return
         self._head += len(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._ends = True  # there is nothing else to talk; what was asked is answered
+            self._parse(data)
         except httptools.HttpParserError:
             self._refuse(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
             return
@@ -139,11 +128,31 @@ class Connection(asyncio.Protocol):
         return self._answering is not None or bool(self._queue)
 
     def pause_writing(self) -> None:
-        self.clogged_since = self._now()
+        self.clogged_since, self._left = self._now(), self._transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
         self.clogged_since = None
+        if self.waits_since is not None:
+            self.waits_since = self._now()
         self._advance()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes; that a client would rather talk something else is passed over, as if it had not said so.
+
+        The parser then takes all that follows for that other talk, so another one reads the same head without the wish.
+        """
+        left = memoryview(data)
+        while True:
+            try:
+                self._parser.feed_data(left)
+                return
+            except httptools.HttpParserUpgrade as wish:
+                if self._asked.method == b"CONNECT":
+                    self._ends = True  # what follows is not for us; what was asked is answered
+                    return
+                head, left = self._asked.plain_head, left[wish.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+                self._parser.feed_data(head)
 
     # What the parser tells.
 
@@ -162,6 +171,8 @@ class Connection(asyncio.Protocol):
         asked, self._head = self._asked, 0
         asked.method, asked.version = self._parser.get_method(), self._parser.get_http_version()
         asked.keeps = asked.version == "1.1" and self._parser.should_keep_alive()
+        if self._wishes:
+            return
         if (b"expect", b"100-continue") in asked.headers and self._answering is None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -173,10 +184,17 @@ class Connection(asyncio.Protocol):
             asked.body += body
 
     def on_message_complete(self) -> None:
+        if self._wishes:
+            return
         self._head, self._begun = 0, False
         self._queue.append(self._asked)
         if len(self._queue) > 1 or self._answering is not None:
             self._transport.pause_reading()
+
+    @property
+    def _wishes(self) -> bool:
+        """Whether the request is one to be read again, without its wish to talk something else."""
+        return bool(self._parser.should_upgrade()) and self._asked.method != b"CONNECT"
 
     # Requests, one after the other.
 
@@ -230,9 +248,12 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
-        """Say why, and talk no more."""
-        self._ends, self._answering = True, Incoming(keeps=False)
-        self._queue.clear()
+        """Say why, and talk no more; if something came whole before, answer that: a refusal would be taken for it."""
+        self._ends = True
+        if self._answering is not None or self._queue:
+            self._advance()
+            return
+        self._answering = Incoming(keeps=False)
         self._answer(self._answering, status, _wrong(why))
 
     async def _run_app(self, asked: Incoming) -> None:
@@ -259,7 +280,7 @@ class Connection(asyncio.Protocol):
                 self._send(asked, status, headers, bytes(body))
 
         try:
-            await self._house.app(_scope(asked), receive, send)
+            await self._house.app(asked.scope, receive, send)
         except Exception:
             log.exception("%s", asked.url)
         self._answer(asked, HTTPStatus.INTERNAL_SERVER_ERROR, _wrong("the controller failed", "failed"))
@@ -270,21 +291,3 @@ _STATUS = {status.value: f"{status.value} {status.phrase}".encode() for status i
 
 def _wrong(text: str, kind: str = "bad") -> bytes:
     return json.dumps({"error": {"kind": kind, "text": text}}).encode()
-
-
-def _scope(asked: Incoming) -> dict[str, Any]:
-    path, _, query = asked.url.partition(b"?")
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": asked.version,
-        "scheme": "http",
-        "method": asked.method.decode("latin-1"),
-        "path": unquote(path.decode("latin-1")),
-        "raw_path": path,
-        "query_string": query,
-        "root_path": "",
-        "headers": asked.headers,
-        "client": None,
-        "server": None,
-    }

@@ -20,11 +20,12 @@ from flowsieve.control.recovery import recover, snapshot
 from flowsieve.control.remake import remade
 from flowsieve.control.sqlite_journal import SqliteJournal
 from flowsieve.control.switches import Connected
-from flowsieve.errors import BadInput, FlowsieveError, JournalError
+from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.lab.deliveries import deliveries_of
 from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config, read_config
+from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.desk import Desk
 from flowsieve.serving.ears import Ears
 from flowsieve.serving.explorer import Explorer
@@ -87,17 +88,19 @@ class Daemon:
         for what in ("state", "http", "inband", "inband_rate"):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
-        await self.promises.allow(config.service.lease)
-        make = partial(config.fresh, self.site.topology)
-        new = await remade(lambda: self.dispatcher.state, self.dispatcher.ledger, make)
-        state = self.dispatcher.state
-        if (new.subscriptions.keys(), new.advertisements.keys()) != (
-            state.subscriptions.keys(),
-            state.advertisements.keys(),
-        ):
-            raise BadInput(f"{config.path} now has a table_capacity with no room for all that was promised")
-        asked = self.dispatcher.replace(new)
-        self.desk.leases.seconds, self.desk.most = config.service.lease, config.service.most_calls
+        async with self.promises.allowing(config.service.lease):
+            make = partial(config.fresh, self.site.topology)
+            new = await remade(lambda: self.dispatcher.state, self.dispatcher.ledger, make)
+            state = self.dispatcher.state
+            if (new.subscriptions.keys(), new.advertisements.keys()) != (
+                state.subscriptions.keys(),
+                state.advertisements.keys(),
+            ):
+                raise BadInput(
+                    f"{config.path} now has a table_capacity with no room for all that was promised"
+                )
+            asked = self.dispatcher.replace(new)
+            self.desk.leases.seconds, self.desk.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
@@ -155,7 +158,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
                 closed=lambda: dispatcher.fences.closed | dispatcher.state.down,
             )
             async with discoverer:
-                ears.inband, ears.discoverer = inband, discoverer
+                ears.discoverer = discoverer
                 for switch in dispatcher.reachable:
                     discoverer.heard(Connected(switch))
                 metrics.watch(_sources(dispatcher, desk, journal, inband, discoverer, site))
@@ -164,6 +167,8 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
                 if config.finds:
                     explorer = await _exploring(config, dispatcher, discoverer, desk, tokens)
                     chores.append(explorer.run())
+                # Not before: hosts whose links are not found yet would be told that they are cut off.
+                ears.inband = inband
                 async with taking_calls(desk, dispatcher, site.calls, metrics):
                     tasks = [asyncio.create_task(chore) for chore in chores]
                     try:
@@ -230,6 +235,7 @@ def _sources(
 async def serve(config: Config, lab: Lab | None, ready: Callable[[Daemon, float], None]) -> None:
     """Run until a signal asks to end; SIGHUP asks to read the configuration again."""
     start = time.perf_counter()
+    raise_limit()
     stopped, reread = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -267,6 +273,8 @@ async def _connected(dispatcher: Dispatcher) -> None:
     except TimeoutError:
         few = "; ".join(f"{switch}: {why}" for switch, why in list(dispatcher.troubles.items())[:3])
         log.warning("not all switches are there after %.0f s: %s", CONNECT_SECONDS, few)
+    except Refused as reason:
+        log.error("not all that was promised can be served: %s", reason)
 
 
 async def _promise(promises: Promises, lease: float) -> None:

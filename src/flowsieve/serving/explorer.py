@@ -11,7 +11,7 @@ from flowsieve.control.discoverer import Discoverer
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.findings import Findings
 from flowsieve.control.found import grown, without
-from flowsieve.errors import JournalError, SwitchError
+from flowsieve.errors import JournalError, Refused, SwitchError
 from flowsieve.lab.deliveries import deliveries_of
 from flowsieve.network.mend import Edge, edges_of
 from flowsieve.network.topology import Topology
@@ -87,28 +87,41 @@ class Explorer:
         A link is kept as long as one of its ends cannot be asked: there the port is fenced.
         """
         dispatcher = self._dispatcher
-        if not self._links or not dispatcher.state.down:
+        tried = self._dead
+        if not self._links or not tried:
             return frozenset()
+        ends = frozenset(end for edge in tried for end in edge)
+        free: set[Edge] = set()
         try:
             async with asyncio.timeout(seconds):
-                await dispatcher.settled()  # so that no table sends anything over them
-                down = [
-                    edge
-                    for edge in dispatcher.state.down - dispatcher.suppressed
-                    if edge <= dispatcher.reachable
-                ]
-                for edge in down:
-                    await dispatcher.fences.open(edge)
-        except (TimeoutError, SwitchError) as error:
+                await dispatcher.settled(ends)  # so that no table sends anything over them
+                for edge in tried & self._dead:
+                    if await self._opened(edge):
+                        free.add(edge)
+        except (TimeoutError, SwitchError, Refused) as error:
             log.warning("links that are down stay known: %s", str(error) or "switches are not settled")
-            return frozenset()
-        if not down:
+        if not free:
             return frozenset()
         known = dispatcher.state.topology
-        new = await self.become(lambda known: without(known, dispatcher.state.down.intersection(down)))
+        new = await self.become(lambda known: without(known, dispatcher.state.down & free))
         gone = edges_of(known) - edges_of(new)
         log.info("forgotten: %s", ", ".join(" - ".join(sorted(edge)) for edge in gone) or "nothing")
         return gone
+
+    @property
+    def _dead(self) -> frozenset[Edge]:
+        """The links that are down, of switches that can be asked."""
+        dispatcher = self._dispatcher
+        down = dispatcher.state.down - dispatcher.suppressed
+        return frozenset(edge for edge in down if edge <= dispatcher.reachable)
+
+    async def _opened(self, edge: Edge) -> bool:
+        try:
+            await self._dispatcher.fences.open(edge)
+        except SwitchError as error:
+            log.warning("the link %s stays known: %s", " - ".join(sorted(edge)), error)
+            return False
+        return True
 
     async def become(self, more: Callable[[Topology], Topology]) -> Topology:
         """Go over to a topology that has all that there is, and perhaps more; one after the other."""

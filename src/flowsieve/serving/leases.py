@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 
 from flowsieve.control.journal import Promised
 from flowsieve.control.ledger import Ledger
@@ -69,22 +70,39 @@ class Promises:
         self, leases: Leases, ledger: Ledger, scribe: Scribe, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._leases, self._ledger, self._scribe, self._clock = leases, ledger, scribe, clock
+        self._floor = 0.0  # what is about to be promised
+        self._turn = asyncio.Lock()  # what is being written is not yet to be seen
 
     async def allow(self, seconds: float) -> None:
         """From now on leases of so many seconds may be given."""
-        if seconds > self._ledger.promised:
-            await self._write(seconds)
+        async with self._turn:
+            if seconds > self._ledger.promised:
+                await self._write(seconds)
+
+    @asynccontextmanager
+    async def allowing(self, seconds: float) -> AsyncIterator[None]:
+        """Have leases of so many seconds allowed for a block that goes over to them, or fails to."""
+        self._floor = seconds
+        try:
+            await self.allow(seconds)
+            yield
+        finally:
+            self._floor = 0.0
 
     async def run(self) -> None:
         """Until cancelled, see whether a promise has been kept."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            seconds = self._leases.seconds
+            try:
+                await self._look()
+            except JournalError as error:
+                log.error("%s", error)
+
+    async def _look(self) -> None:
+        async with self._turn:
+            seconds = max(self._leases.seconds, self._floor)
             if self._ledger.promised > seconds >= self._leases.longest(self._clock()):
-                try:
-                    await self._write(seconds)
-                except JournalError as error:
-                    log.error("%s", error)
+                await self._write(seconds)
 
     async def _write(self, seconds: float) -> None:
         await self._scribe.write(Promised(seconds), lambda: self._ledger.promise(seconds))

@@ -8,7 +8,7 @@ from functools import partial
 from flowsieve.control.picture import Picture
 from flowsieve.control.recovery import last_found, recover
 from flowsieve.control.sqlite_journal import look
-from flowsieve.flow.diff import FlowOp, Kind, changes_between
+from flowsieve.flow.diff import changes_between
 from flowsieve.lab.deliveries import deliveries_of
 from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
@@ -34,8 +34,7 @@ async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict
         for switch in state.topology.switches:
             picture = Picture(config.encoding.tag, rewritten.get(switch))
             there, strange = await fabric.look(switch)
-            flows, others = counted.told(switch, there)
-            strays = [*(FlowOp(Kind.REMOVE, flow) for flow in others), *picture.read(flows)]
+            strays = picture.read(counted.told(switch, there))
             _, ops = picture.steps(changes_between(picture.held, state.table(switch)), None, ())
             kinds = Counter(op.kind.name.lower() for op in [*strays, *ops])
             kinds["remove"] += strange

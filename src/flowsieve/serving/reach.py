@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flowsieve.content.schema import shown
@@ -48,6 +48,8 @@ def read_reach(top: Section, controller: Section) -> Reach | None:
     if SWITCHES not in top:
         for key in (key for key in REACH_KEYS if key in controller):
             controller.wrong(key, f"{key} is for switches that are no lab's; right are [switches.NAME], too")
+        if NAMES in top:
+            top.wrong(NAMES, "[names] is for hosts that are found, at [switches.NAME]; a lab's have names")
         return None
     section = top.section(SWITCHES)
     listen = _address(controller, "listen")
@@ -57,10 +59,16 @@ def read_reach(top: Section, controller: Section) -> Reach | None:
     for name in section.table:
         switch = section.section(name)
         switch.only(SWITCH_KEYS)
+        if not name:
+            section.wrong(name, "a switch has no name; right is one, such as [switches.s1]")
+            continue
         with switch.kept("datapath_id"):
             datapaths[name] = _datapath(name, switch.table.get("datapath_id"), datapaths)
+            Names({datapaths[name]: name})
         address = _address(switch, "address")
         if address is not None:
+            for other in (other for other, there in addresses.items() if _same(there, address)):
+                switch.wrong("address", f"{address} is the address of {other!r} and of {name!r}")
             addresses[name] = address
         elif "address" not in switch and listen is None:
             section.wrong(
@@ -77,7 +85,7 @@ def read_reach(top: Section, controller: Section) -> Reach | None:
         addresses,
         listen,
         numbers,
-        _hosts(top),
+        _hosts(top, datapaths),
         _address(controller, "vswitchd"),
         controller.text("interface", "eth0"),
     )
@@ -109,7 +117,22 @@ def _address(section: Section, key: str) -> str | None:
     return None
 
 
-def _hosts(top: Section) -> dict[str, str]:
+def _same(one: str, other: str) -> bool:
+    """Whether two addresses are one, however they are written."""
+    return Address.parse(one) == Address.parse(other)
+
+
+def check_listened(controller: Section, listen: str | None, http: Sequence[str]) -> None:
+    """Tell of an address at which more than one is to be taken; port 0 is a new one each time."""
+    taken: dict[Address, str] = {Address.parse(listen): "so has listen"} if listen is not None else {}
+    for text in http:
+        address = Address.parse(text)
+        if address in taken and (address.path is not None or address.port):
+            controller.wrong("http", f"http has {text}, and {taken[address]}; right is another port or path")
+        taken[address] = "has it twice"
+
+
+def _hosts(top: Section, switches: Collection[str]) -> dict[str, str]:
     """Names for hosts that are found."""
     section = top.section(NAMES)
     found: dict[str, str] = {}
@@ -118,6 +141,10 @@ def _hosts(top: Section) -> dict[str, str]:
             section.wrong(mac, f"{shown(mac)} is no MAC address; right is one such as 02:00:00:00:00:01")
         elif not isinstance(name, str) or not name:
             section.wrong(mac, f"the name of {mac} is {shown(name)}; right is a text, such as 'h1'")
+        elif mac.lower() in found:
+            section.wrong(mac, f"{mac} is there twice; right is one name for it")
+        elif name in switches:
+            section.wrong(mac, f"{shown(name)} is a switch already; right is another name for {mac}")
         elif name in found.values():
             section.wrong(mac, f"{shown(name)} is the name of two hosts; right is another for {mac}")
         else:

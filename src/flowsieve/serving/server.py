@@ -14,6 +14,7 @@ from typing import Self
 
 from flowsieve.errors import BadInput
 from flowsieve.serving.connection import App, Connection, Quick
+from flowsieve.serving.descriptors import room_for_clients
 from flowsieve.southbound.openflow.address import Address
 
 MOST_CONNECTIONS = 4096
@@ -33,6 +34,7 @@ class HttpServer:
         self.quick = quick or {}
         self.addresses = tuple(Address.parse(address) for address in addresses)
         self.date = _date()
+        self._most = min(MOST_CONNECTIONS, room_for_clients())
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Future[None]] = set()
         self._sockets: list[socket.socket] = []
@@ -76,7 +78,7 @@ class HttpServer:
 
     def came(self, connection: Connection) -> bool:
         self._connections.add(connection)
-        return len(self._connections) <= MOST_CONNECTIONS
+        return len(self._connections) <= self._most
 
     def went(self, connection: Connection) -> None:
         self._connections.discard(connection)

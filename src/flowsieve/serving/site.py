@@ -201,7 +201,8 @@ class OwnSite:
         if (
             kept != self.reach
             or (added and not old.finds_links)
-            or (with_switches(old.network.topology, added) != new.network.topology)
+            or with_switches(old.network.topology, added)
+            != with_switches(new.network.topology, (), first=old.network.topology.switches)
         ):
             raise BadInput(
                 f"{config.path} now has other switches, addresses, ports, links or hosts; that takes a restart"
@@ -242,15 +243,16 @@ def described(known: Topology, site: Topology) -> Topology:
         switch: {near: known.number(switch, near) for near in known.neighbours(switch)}
         for switch in known.switches
     }
-    for switch, row in site.numbers.items():
+    for switch in site.switches:
+        row = {near: site.number(switch, near) for near in site.neighbours(switch)}
         numbers[switch] = {**numbers.get(switch, {}), **row}
     switches = tuple(each for each in dict.fromkeys((*known.switches, *site.switches)) if each not in gone)
     return Topology(switches, known.links, known.hosts, {each: row for each, row in numbers.items() if row})
 
 
-def with_switches(topology: Topology, switches: Iterable[str]) -> Topology:
-    """A topology with more switches, which nothing leads to yet."""
-    every = tuple(dict.fromkeys((*topology.switches, *switches)))
+def with_switches(topology: Topology, switches: Iterable[str], first: Iterable[str] = ()) -> Topology:
+    """A topology with more switches, which nothing leads to yet; where it is said which come first, these do."""
+    every = tuple(dict.fromkeys((*first, *topology.switches, *switches)))
     return Topology(every, topology.links, topology.hosts, topology.numbers)
 
 

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from flowsieve.control.switches import LiveSwitches, PortChanged, SwitchEvent
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Action, Deliver, Flow
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.flow.service import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
+
+NOWHERE = 0  # the port, in the topology's counting, of all that it has no port for; no table should have it
 
 
 class NumberedSwitches(LiveSwitches):
@@ -39,26 +41,21 @@ class NumberedSwitches(LiveSwitches):
         numbers = self._numbers(switch)
         if numbers is not None:
             translate = _Translation(numbers)
-            ops = [FlowOp(op.kind, translate(op.flow) or op.flow) for op in ops]
+            ops = [FlowOp(op.kind, translate(op.flow)) for op in ops]
         await self._switches.apply(switch, ops)
 
     async def read(self, switch: str) -> tuple[Flow, ...]:
-        """The entries that a switch holds; those that send to ports of no topology are removed on the way."""
-        known, strays = self.told(switch, await self._switches.read(switch))
-        if strays:
-            await self._switches.apply(switch, [FlowOp(Kind.REMOVE, flow) for flow in strays])
-        return known
+        """The entries that a switch holds."""
+        return self.told(switch, await self._switches.read(switch))
 
-    def told(self, switch: str, flows: Sequence[Flow]) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
-        """Entries of a switch in the topology's ports; and, as they are, those that send to ports of no topology."""
+    def told(self, switch: str, flows: Sequence[Flow]) -> tuple[Flow, ...]:
+        """Entries of a switch in the topology's ports; what they send to ports of no topology, they send `NOWHERE`.
+
+        So whoever reads them sees that they are not as they should be, and can change them with all else at once.
+        """
         if self._numbers(switch) is None:
-            return tuple(flows), ()
-        translate = _Translation(self._ports(switch))
-        known = [(flow, translate(flow)) for flow in flows]
-        return (
-            tuple(ours for _, ours in known if ours is not None),
-            tuple(flow for flow, ours in known if ours is None),
-        )
+            return tuple(flows)
+        return tuple(map(_Translation(self._ports(switch)), flows))
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch that the topology has, and whether each is up."""
@@ -113,19 +110,20 @@ class _Translation:
 
     def __init__(self, numbers: Mapping[int, int]) -> None:
         self._numbers = numbers
-        self._known: dict[tuple[Action, ...], tuple[Action, ...] | None] = {}
+        self._known: dict[tuple[Action, ...], tuple[Action, ...]] = {}
 
-    def __call__(self, flow: Flow) -> Flow | None:
-        """The entry in other numbers, or None where one of its ports has none."""
+    def __call__(self, flow: Flow) -> Flow:
+        """The entry in other numbers."""
         if flow.actions not in self._known:
             self._known[flow.actions] = self._translated(flow.actions)
-        actions = self._known[flow.actions]
-        return Flow(flow.match, flow.priority, actions) if actions is not None else None
+        return Flow(flow.match, flow.priority, self._known[flow.actions])
 
-    def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...] | None:
-        """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them."""
-        numbers = self._numbers
-        if any(action.port not in numbers for action in actions):
-            return None
-        new = [replace(each, port=numbers[each.port]) for each in actions]
-        return tuple(sorted(new, key=lambda each: (isinstance(each, Deliver), each.port)))
+    def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them.
+
+        What goes nowhere is left out: an entry may be widened by it on the way to what it should be.
+        """
+        numbers, actions = self._numbers, tuple(each for each in actions if each.port != NOWHERE)
+        new = [replace(each, port=numbers[each.port]) for each in actions if each.port in numbers]
+        lost: list[Action] = [Output(NOWHERE)] if len(new) < len(actions) else []
+        return tuple(sorted([*lost, *new], key=lambda each: (isinstance(each, Deliver), each.port)))

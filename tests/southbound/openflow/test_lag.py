@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from flowsieve.southbound.openflow import lag
 from flowsieve.southbound.openflow.address import Address
 from flowsieve.southbound.openflow.lag import Behind, Datapath, Turns
 
@@ -144,6 +147,11 @@ class Daemon:
             transport.write(answers)
 
     async def listen(self, path: Path) -> asyncio.Server:
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(str(path))
+        return await self.serve(door)
+
+    async def serve(self, door: socket.socket) -> asyncio.Server:
         daemon = self
 
         class Answering(asyncio.Protocol):
@@ -154,7 +162,7 @@ class Daemon:
             def data_received(self, data: bytes) -> None:
                 daemon.asked(self.transport, data)
 
-        return await asyncio.get_running_loop().create_unix_server(Answering, path)
+        return await asyncio.get_running_loop().create_unix_server(Answering, sock=door)
 
     def die(self) -> None:
         for transport in self.transports:
@@ -204,5 +212,121 @@ def test_those_who_come_while_it_is_asked_get_a_question_of_their_own(tmp_path: 
             assert (daemon.rounds, daemon.purges) == (3, 1)
             datapath.close()
             daemon.die()
+
+    asyncio.run(main())
+
+
+def test_what_could_not_be_purged_is_purged_by_the_next_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "LONGEST", 0.1)
+
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        silent = socket.socket(socket.AF_UNIX)
+        silent.bind(str(path))
+        silent.listen(64)
+        datapath = Datapath(Address(path=str(path)), 0.0)
+        with pytest.raises(Behind, match="no word from the datapath"):
+            await datapath.follow(removed=True)
+        silent.close()
+        path.unlink()
+        await datapath.follow()  # there is nobody
+        async with await daemon.listen(path), asyncio.timeout(5):
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (1, 1)
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
+
+    asyncio.run(main())
+
+
+def test_one_that_is_too_busy_to_be_dialled_is_there_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "LONGEST", 0.1)
+
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(path))
+            door.listen(1)
+            waiting = fill(path)
+            datapath = Datapath(Address(path=str(path)), 0.0)
+            with pytest.raises(Behind, match="no word from the datapath"):
+                await datapath.follow()
+            monkeypatch.setattr(lag, "LONGEST", 5.0)
+            following = asyncio.create_task(datapath.follow())
+            await asyncio.sleep(0.02)
+            assert not following.done()
+            async with await daemon.serve(door), asyncio.timeout(5):
+                await following
+                assert daemon.rounds == 2
+                datapath.close()
+                daemon.die()
+            for own in waiting:
+                own.close()
+
+    asyncio.run(main())
+
+
+def fill(path: Path) -> list[socket.socket]:
+    """Callers, as many as are kept waiting at once."""
+    callers = []
+    for _ in range(100):
+        own = socket.socket(socket.AF_UNIX)
+        own.setblocking(False)
+        callers.append(own)
+        try:
+            own.connect(str(path))
+        except BlockingIOError:
+            return callers
+    raise AssertionError("there is always room")
+
+
+def test_nobody_to_ask_is_told_once_and_again_when_there_was_somebody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        datapath = Datapath(Address(path=str(path)), 0.0)
+        for _ in range(3):
+            await datapath.follow()
+        assert caplog.text.count("nobody at unix:") == 1
+        async with await daemon.listen(path), asyncio.timeout(5):
+            await datapath.follow()
+            daemon.die()
+        path.unlink()
+        await datapath.follow()
+        assert caplog.text.count("nobody at unix:") == 2
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_one_that_could_never_be_asked_is_done_without(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        datapath = Datapath(Address(host="127.0.0.1", port=1), 0.0)
+        await datapath.follow()
+        assert "nobody at tcp:127.0.0.1:1" in caplog.text
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_one_that_may_not_be_asked_has_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is there is not done without because of what is wrong with us: too many open files, say."""
+
+    def too_many(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def main() -> None:
+        datapath = Datapath(Address(path=str(tmp_path / "control")), 0.0)
+        monkeypatch.setattr(lag, "_dialled_at_once", too_many)
+        with pytest.raises(Behind, match="Too many open files"):
+            await datapath.follow()
+        datapath.close()
 
     asyncio.run(main())

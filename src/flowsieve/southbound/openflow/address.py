@@ -32,7 +32,7 @@ class Address:
         if kind == "unix" and rest:
             return cls(path=rest)
         host, _, port = rest.rpartition(":")
-        if kind == "tcp" and host and port.isdecimal() and int(port) < 1 << 16:
+        if kind == "tcp" and _may_be_host(host) and port.isdecimal() and int(port) < 1 << 16:
             return cls(host=host.removeprefix("[").removesuffix("]"), port=int(port))
         raise BadInput(f"{text!r} is no address; right is unix:/run/s1.mgmt or tcp:127.0.0.1:6653")
 
@@ -53,6 +53,14 @@ class Address:
 
     def __str__(self) -> str:
         return f"unix:{self.path}" if self.path is not None else f"tcp:{self.host}:{self.port}"
+
+
+def _may_be_host(name: str) -> bool:
+    """Whether somebody can be looked up under a name at all."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:  # as for a..b
+        return False
 
 
 async def _check_free(path: str) -> None:

@@ -66,8 +66,8 @@ class Channel:
                 except SwitchError:
                     link.abort()
                     raise
-            except (OSError, SwitchError) as error:
-                self.why_not = f"{address}: {str(error) or type(error).__name__}"
+            except (OSError, SwitchError, UnicodeError) as error:  # or a host's name that is none
+                self._missed(f"{address}: {str(error) or type(error).__name__}")
             else:
                 retry = self._timing.first_retry
                 await self.serve(link)
@@ -94,6 +94,12 @@ class Channel:
             self._report(Packet(self.switch, notice.port, notice.data))
         elif 1 <= notice.port <= MAX_PORT:
             self._report(PortChanged(self.switch, notice.port, notice.up))
+
+    def _missed(self, why: str) -> None:
+        """There is no connection; whoever wants to know is told when the reason is another than before."""
+        known, self.why_not = self.why_not, why
+        if why != known and self._link is None:
+            self._report(Disconnected(self.switch, why))
 
     @property
     def connected(self) -> bool:
@@ -156,14 +162,14 @@ class Channel:
                 raise SwitchError(f"the ports of switch {self.switch} cannot be read: {error}") from error
 
     async def fence(self, number: int, closed: bool) -> None:
-        """Have a port fenced or opened."""
+        """Have a port fenced or opened; one that is not there carries nothing, so there is nothing to be done."""
         deadline, what = self._deadline(), "fenced" if closed else "opened"
         async with self._in_turn():
             link = await self._live_link(deadline)
             try:
                 ports = {port.number: port for port in await self._ask(link, link.list_ports())}
                 if number not in ports:
-                    raise SwitchError(f"switch {self.switch} has no port {number} to be {what}")
+                    return
                 answer = await self._ask(link, link.fence(ports[number], closed))
             except Lost as error:
                 raise SwitchError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -18,8 +19,9 @@ from flowsieve.header.tag import POOLS
 from flowsieve.southbound.openflow.address import Address
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.lag import Behind, Datapath
-from flowsieve.southbound.openflow.link import Link, Timing
+from flowsieve.southbound.openflow.link import Link, Lost, Timing
 from flowsieve.southbound.openflow.ports import MAX_PORT
+from flowsieve.southbound.openflow.turned_away import TurnedAway
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
@@ -64,11 +66,15 @@ class OpenFlowFabric(LiveSwitches):
             switch: Channel(switch, self.timing, decrement, self._heard)
             for switch in dict.fromkeys([*self._addresses, *self._datapaths.values()])
         }
+        # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
+        # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
+        self._behind: dict[str, object] = dict.fromkeys(self._channels, object())
         self._changed = asyncio.Event()  # set, and replaced, when connections come and go
         self._server: asyncio.Server | None = None
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._greeted = 0
+        self._turned_away = TurnedAway()
 
     # Beginning and end.
 
@@ -119,23 +125,22 @@ class OpenFlowFabric(LiveSwitches):
     async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
         self.check(switch, ops)
-        channel = self._channel(switch)
-        await channel.apply(ops)
         if ops:
-            try:
-                await self._datapath.follow(removed=any(op.kind is Kind.REMOVE for op in ops))
-            except Behind as error:
-                channel.unknown = channel.unknown or str(error)
-                raise Unacknowledged(switch=switch, reason=str(error)) from error
+            removed = switch in self._behind or any(op.kind is Kind.REMOVE for op in ops)
+            async with self._followed(switch) as channel:
+                await channel.apply(ops)
+                await self._datapath.follow(removed=removed)
 
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds of ours and within our groups, in the order of their matches.
 
-        Those among them that no flow can say are removed on the way.
+        Those among them that no flow can say are removed on the way. Packets meet what is read: where that is not
+        known of a table which was changed before, it is waited for.
         """
-        flows, removed = await self._channel(switch).read(self.groups)
-        if removed:
-            await self._datapath.follow(removed=True)
+        async with self._followed(switch) as channel:
+            flows, removed = await channel.read(self.groups)
+            if removed or switch in self._behind:
+                await self._datapath.follow(removed=True)
         return flows
 
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
@@ -190,6 +195,21 @@ class OpenFlowFabric(LiveSwitches):
                         f"switch {switch} has no port {action.port} for {flow.match.destination}"
                     )
 
+    @asynccontextmanager
+    async def _followed(self, switch: str) -> AsyncIterator[Channel]:
+        """A switch's channel, for a block after which packets meet its table; where it fails, that is not known."""
+        channel, mark = self._channel(switch), self._behind.get(switch)
+        try:
+            yield channel
+        except BaseException as error:
+            self._behind[switch] = object()
+            if not isinstance(error, Behind):
+                raise
+            channel.unknown = channel.unknown or str(error)
+            raise Unacknowledged(switch=switch, reason=str(error)) from error
+        if self._behind.get(switch) is mark:
+            self._behind.pop(switch, None)
+
     # Connections.
 
     def _dialled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -204,11 +224,18 @@ class OpenFlowFabric(LiveSwitches):
         link = Link((reader, writer), self.timing, self._decrement)
         try:
             datapath = await link.greet()
-        except (OSError, SwitchError):
-            return  # no switch, or none that we can use
+        except (OSError, Lost):
+            return  # no switch
+        except SwitchError as error:
+            self._turned_away.tell(writer, str(error))
+            return
         finally:
             self._greeted -= 1
         channel = self._channel_for(datapath)
+        if channel is not None and channel.switch in self._addresses:
+            why = f"switch {channel.switch} is dialled at {self._addresses[channel.switch]}; one connection will do"
+            self._turned_away.tell(writer, why)
+            channel = None
         if channel is None:
             link.abort()
         else:
@@ -222,6 +249,7 @@ class OpenFlowFabric(LiveSwitches):
                 return None
             self._datapaths[datapath] = name
             self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
+            self._behind[name] = object()
         return self._channels[self._datapaths[datapath]]
 
     def _check_datapath(self, switch: str, datapath: int) -> None:

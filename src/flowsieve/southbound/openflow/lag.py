@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -31,9 +32,12 @@ from typing import Any
 from flowsieve.errors import SwitchError
 from flowsieve.southbound.openflow.address import Address
 
+log = logging.getLogger(__name__)
+
 LONGEST = 5.0  # seconds to wait for an answer
 # Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
 WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
+FULL = 0.002  # seconds until one that has too many callers is dialled again
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Request = tuple[str, Sequence[str]]
 
@@ -55,14 +59,20 @@ class Datapath:
         self._turns = Turns(self._ask)
         self._purge = False  # when it is asked next
         self._talk: Talk | None = None
+        self._missed = False  # whether there was nobody to ask when there should be
 
     async def follow(self, removed: bool = False) -> None:
         """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
         self._purge = self._purge or removed
         try:
             await self._turns.wait(1)
-        except Unreachable:
+        except Unreachable as error:
+            if self._control is not None and not self._missed:
+                log.warning("nobody at %s says when the datapath has followed: %s", self._control, error)
+            self._missed = True
             await asyncio.sleep(self._seconds)
+        else:
+            self._missed = False
 
     def close(self) -> None:
         """Ask nothing any more."""
@@ -70,9 +80,17 @@ class Datapath:
         self._hang_up()
 
     async def _ask(self) -> None:
+        """Ask once; what was to be purged and may not have been is purged by the next who asks."""
         purge, self._purge = self._purge, False
-        if self._control is None:
-            raise Unreachable
+        try:
+            await self._ask_once(purge)
+        except BaseException:
+            self._purge = self._purge or purge
+            raise
+
+    async def _ask_once(self, purge: bool) -> None:
+        if self._control is None or self._control.path is None:
+            raise Unreachable("that is no socket in the file system")
         try:
             async with asyncio.timeout(LONGEST):
                 bridge = await self._pass(self._control)
@@ -90,9 +108,19 @@ class Datapath:
         except TimeoutError:
             self._hang_up()
             raise Behind(f"no word from the datapath at {self._control} within {LONGEST:g} s") from None
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
+        except (
+            FileNotFoundError,
+            ConnectionRefusedError,
+            EOFError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ) as error:
             self._hang_up()
-            raise Unreachable from None
+            raise Unreachable(str(error) or type(error).__name__) from None
+        except OSError as error:
+            self._hang_up()
+            raise Behind(f"the datapath at {self._control} cannot be asked: {error}") from None
 
     async def _pass(self, control: Address) -> str:
         """Wait for one pass of the main thread; a bridge of its. The connection that was kept may have died since."""
@@ -172,7 +200,8 @@ class Talk:
             try:
                 part = self._own.recv(1 << 16)
             except BlockingIOError:
-                (await _dialled(self._control)).close()
+                if (waking := _dialled_at_once(self._control)) is not None:
+                    waking.close()
                 continue
             if not part:
                 raise EOFError
@@ -204,11 +233,24 @@ async def _readable(own: socket.socket, seconds: float) -> None:
 
 
 async def _dialled(control: Address) -> socket.socket:
-    """A connection; Open vSwitch takes these on sockets in the file system alone."""
+    """A connection, as soon as there is room for one."""
+    while (own := _dialled_at_once(control)) is None:
+        await asyncio.sleep(FULL)
+    return own
+
+
+def _dialled_at_once(control: Address) -> socket.socket | None:
+    """A connection, or None where so many wait to be let in that there is no room: somebody is there, and busy.
+
+    Open vSwitch takes connections on sockets in the file system alone, and there nobody who dials has to wait.
+    """
     own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         own.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(own, control.path or "")
+        own.connect(control.path or "")
+    except BlockingIOError:
+        own.close()
+        return None
     except BaseException:
         own.close()
         raise
