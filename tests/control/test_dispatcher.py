@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from livenet import SCHEMA, TAG, Net, running
@@ -178,6 +179,30 @@ def test_a_switch_gone_for_good_is_gone_around() -> None:
             assert (await net.dispatcher.verify()).holds
             await net.ask(Op.SUBSCRIBE, "h3", "b < 16")
             assert (await net.dispatcher.verify()).holds
+
+    asyncio.run(story())
+
+
+def test_a_switch_that_cannot_tell_its_ports_at_first_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        net, failures = Net("line:3"), 3
+        ports = net.fabric.ports
+
+        async def busy(switch: str) -> Mapping[int, bool]:
+            nonlocal failures
+            if switch == "s1" and failures:
+                failures -= 1
+                raise SwitchError("it has no time")
+            return await ports(switch)
+
+        monkeypatch.setattr(net.fabric, "ports", busy)
+        async with running(net):
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            await net.holds()
+        assert failures == 0
 
     asyncio.run(story())
 

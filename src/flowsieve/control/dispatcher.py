@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ from flowsieve.control.switches import (
     SwitchEvent,
     TableChanged,
 )
+from flowsieve.control.upkeep import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError, TableFull
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
@@ -116,6 +118,7 @@ class Dispatcher:
             background=self._background,
         )
         self._proof = asyncio.Lock()
+        self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -164,9 +167,11 @@ class Dispatcher:
         """Take note of what a switch tells; on the loop."""
         match event:
             case Connected(switch):
+                self._connections[switch] += 1
                 self._mender.connected(switch)
                 self._background(self._greet(switch))
             case Disconnected(switch, reason):
+                self._connections[switch] += 1
                 self._fleet.disconnected(switch, reason)
             case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
@@ -330,21 +335,31 @@ class Dispatcher:
 
     async def _fence_again(self, switch: str) -> None:
         """A port came up that may not have been there when it was fenced."""
-        try:
-            await self.fences.renew(switch)
-        except SwitchError as error:
-            log.warning("switch %s: %s", switch, error)  # it will connect anew
+        await self._insist(switch, lambda: self.fences.renew(switch))
 
     async def _greet(self, switch: str) -> None:
         """A switch has connected: see to its ports and fences before its table."""
-        try:
+
+        async def see() -> None:
             await self._fleet.punt(switch)
             ports = await self._ports(switch)
-        except SwitchError as error:
-            log.warning("switch %s: %s", switch, error)
-            return  # it will connect anew
-        self._fleet.connected(switch)
-        self._mender.told(switch, ports)
+            self._fleet.connected(switch)
+            self._mender.told(switch, ports)
+
+        await self._insist(switch, see)
+
+    async def _insist(self, switch: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it again until it is done or the connection is another: that one is greeted on its own."""
+        connection, told = self._connections[switch], ""
+        while self._connections[switch] == connection:
+            try:
+                await work()
+                return
+            except SwitchError as error:
+                if str(error) != told:
+                    told = str(error)
+                    log.warning("switch %s: %s", switch, told)
+            await asyncio.sleep(RETRY_SECONDS)
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)
