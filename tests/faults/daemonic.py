@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from hatchery import Hatched, Hatchery
@@ -229,6 +229,9 @@ def ofctl(lab: Lab, switch: str, *words: str, flow: str | None = None) -> str:
     return done.stdout
 
 
+D = TypeVar("D", bound=Daemonic)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
@@ -238,11 +241,17 @@ def free_port() -> int:
 async def daemonic(topology: str, hatchery: Hatchery, seconds: float = 240.0) -> AsyncIterator[Daemonic]:
     """A lab and a folder for its controller, which is to be started; for not more than so many seconds."""
     with running(generate(topology)) as lab, TemporaryDirectory(prefix="fs-") as folder:
-        made = Daemonic(lab, Path(folder), hatchery)
-        try:
-            async with asyncio.timeout(seconds):
-                yield made
-        finally:
-            await asyncio.to_thread(made.stop)
-            if made._running is not None:
-                made._running.close()
+        async with ended(Daemonic(lab, Path(folder), hatchery), seconds) as made:
+            yield made
+
+
+@asynccontextmanager
+async def ended(made: D, seconds: float) -> AsyncIterator[D]:
+    """What is ended with the block, whatever happens in it, and after so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield made
+    finally:
+        await asyncio.to_thread(made.stop)
+        if made._running is not None:
+            made._running.close()

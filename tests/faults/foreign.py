@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-from daemonic import Daemonic
+from daemonic import Daemonic, ended
 from hatchery import Hatchery
 from traffic import PATIENCE
 
@@ -183,11 +183,5 @@ async def foreign(
     topology = generate(network) if isinstance(network, str) else network
 
     with running(topology) as lab, TemporaryDirectory(prefix="fs-") as folder:
-        made = Foreign(lab, Path(folder), hatchery, **knows)
-        try:
-            async with asyncio.timeout(seconds):
-                yield made
-        finally:
-            await asyncio.to_thread(made.stop)
-            if made._running is not None:
-                made._running.close()
+        async with ended(Foreign(lab, Path(folder), hatchery, **knows), seconds) as made:
+            yield made
