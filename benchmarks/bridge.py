@@ -16,7 +16,7 @@ from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 TAG = POOLS["ipv6"][0]
 SWITCH, FROM, TO = "s1", "h0", "h1"

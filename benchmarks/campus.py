@@ -11,7 +11,7 @@ from benchmarks.churning import Churner, LeanHttp, Tally, inband
 from benchmarks.control_plane import squares
 from benchmarks.daemon import ControllerProcess, controller_of
 from benchmarks.talk import Pair
-from flowsieve.client.control import Transport
+from flowsieve.client.control_session import Transport
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.lab.blueprint import HOST_INTERFACE

@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.loads import LOADS, Load
 from benchmarks.network import BUDGET, controlled
-from flowsieve.client.publisher import packets_of
+from flowsieve.client.batch_packets import packets_of
 from flowsieve.control.controller import Controller
 from flowsieve.control.state import Settings
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 SUBSCRIPTIONS, PUBLISHERS, HOSTS = 1_000, 4, 16
 SAMPLE = 30_000

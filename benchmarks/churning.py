@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench import rounded
-from flowsieve.client.control import Transport
-from flowsieve.client.inband import ControlSocket, InbandTransport, Wire
+from flowsieve.client.control_session import Transport
+from flowsieve.client.inband_transport import ControlSocket, InbandTransport, Wire
 from flowsieve.errors import ControlLost
 
 DEADLINE = 10.0  # seconds for an answer

@@ -20,7 +20,7 @@ from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client
 from flowsieve.client.stats import Stats
 from flowsieve.control.state import ControlState
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 
 EVENTS, AT_ONCE, WARM = 20_000, 50, 2_000  # few at once: a switch that waits for its core has room for them

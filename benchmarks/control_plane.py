@@ -23,21 +23,21 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.switches import SwitchEvent
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import content_flow
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
-from flowsieve.lab.control import controlled
-from flowsieve.lab.deliveries import deliveries
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.lab import Lab, down, running, up
 from flowsieve.network.generators import ring
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import center_tree
+from flowsieve.southbound.fabric import SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.packed import Packer
+from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.testing.lab_control import controlled
 
 SWITCHES, ENTRIES = 20, 1_000  # at least so many content flows on every switch
 STARTS, ROUNDS, WARM_ROUNDS = 5, 40, 5
@@ -123,7 +123,7 @@ async def by_barriers(lab: Lab, state: ControlState) -> AsyncIterator[Dispatcher
         dispatcher.heard(event)
 
     fabric = OpenFlowFabric(addresses, timing=Timing(lag=0.0), report=heard)
-    dispatcher = Dispatcher(state, fabric, TAG, deliveries(lab, TAG.group.family))
+    dispatcher = Dispatcher(state, fabric, TAG, deliveries_of(lab.topology, TAG.group.family))
     async with dispatcher, fabric:
         yield dispatcher
 

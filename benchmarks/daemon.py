@@ -20,9 +20,9 @@ import httpx
 
 from benchmarks.loads import TOP
 from flowsieve.content.schema import Schema
-from flowsieve.control.journal import Asked
+from flowsieve.control.memory.journal import Asked
+from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.request import Request
-from flowsieve.control.sqlite_journal import SqliteJournal
 from flowsieve.lab.lab import Lab
 from flowsieve.lab.machine import environment
 from flowsieve.serving.config import read_config

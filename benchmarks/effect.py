@@ -9,7 +9,7 @@ from benchmarks.bench import Result, rounded
 from benchmarks.loads import LOADS
 from benchmarks.network import BUDGET, controlled, subscriptions
 from flowsieve.control.state import Settings
-from flowsieve.flow.compiler import Tables
+from flowsieve.flow.tables.compiler import Tables
 
 UPDATES_PER_SECOND = 50
 THERE, NEW = 1_000, 200

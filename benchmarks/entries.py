@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.loads import LOADS
 from benchmarks.network import Churn, dz_of, small_fat_tree
-from flowsieve.flow.compiler import Tables
+from flowsieve.flow.tables.compiler import Tables
 
 SEEDS = (1, 2, 3)
 SUBSCRIPTIONS, REQUESTS = 1_000, 400

@@ -23,15 +23,15 @@ from benchmarks.bench import Result, at_least, at_most, rounded, seconds
 from benchmarks.processes import Usage, watched
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.drawn import Drawn
-from flowsieve.pipeline.evaluation import Bench, Candidate, Count, evaluate
-from flowsieve.pipeline.files import write_frame
-from flowsieve.pipeline.planning.making import make_plan, workshop_on
-from flowsieve.pipeline.session import session
-from flowsieve.pipeline.subscriptions import Subscriptions
-from flowsieve.pipeline.synth import synth_events, synth_subscriptions
-from flowsieve.pipeline.workload import Workload
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, Count, evaluate
+from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
+from flowsieve.pipeline.reading.frame_files import write_frame
+from flowsieve.pipeline.reading.subscriptions import Subscriptions
+from flowsieve.pipeline.runtime.event_sample import Drawn
+from flowsieve.pipeline.runtime.spark_session import session
+from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
+from flowsieve.pipeline.synth.workload import Workload
 
 SUBSCRIPTIONS, EVENTS = 10_000, 1_000_000
 FEW = 10  # the events are read so often in the smaller run

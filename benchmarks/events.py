@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.bench import Goal, Result, at_least, rounded, seconds
 from benchmarks.loads import Load, schema_of, zipf
 from benchmarks.network import controlled
-from flowsieve.client.publisher import packets_of
-from flowsieve.index.regular import RegularPlan
+from flowsieve.client.batch_packets import packets_of
+from flowsieve.index.plans.regular import RegularPlan
 
 ENCODED, DELIVERED, ROUNDS = 2_000_000, 500_000, 5
 

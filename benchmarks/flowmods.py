@@ -19,9 +19,9 @@ from flowsieve.lab.lab import running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
 from flowsieve.southbound.openflow.packed import Packer
-from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 FLOWS, ROUNDS, PORTS = 10_000, 15, 8
 TAG = POOLS["ipv6"][0]

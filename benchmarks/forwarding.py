@@ -18,13 +18,13 @@ from benchmarks.bench import Result, at_least, at_most, rounded
 from benchmarks.bridge import FROM, OUT, SETTLE_SECONDS, SWITCH, TAG, TO, TOPOLOGY, Bridge, bridge
 from benchmarks.loads import Load, narrow
 from benchmarks.wire import Sender, decisions, misses, switch_seconds
-from flowsieve.client.publisher import packets_of
+from flowsieve.client.batch_packets import packets_of
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 
 FLOWS, SIZE, ADDRESSES = 10_000, 126, 30_000
 OFFERED = 20_000  # packets a second

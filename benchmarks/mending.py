@@ -26,7 +26,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.lab import Lab
 from flowsieve.network.generators import fat_tree
 

@@ -12,14 +12,14 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.flow.compiler import Compiler, Side, Tables, TableUpdate
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables, TableUpdate
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import fat_tree
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 BUDGET = 32
 

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.loads import LOADS
 from benchmarks.network import Churn, dz_of, small_fat_tree, two_level
-from flowsieve.flow.compiler import Tables
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.dzset import DzSet
 
 ACTIVE = (1_000, 4_000, 16_000)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.seed_loads import BITS, Chart, by_dimensions, drawn, write
 from benchmarks.workloads import REAL, Judged
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.workload import Terrain, Workload
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.synth.workload import Terrain, Workload
 
 HOSTS, LENGTHS = 8, (4, 8, 12, 16, 20, 24, 28, 32, 36, 40)
 SUBSCRIPTIONS, EVENTS = (100, 400, 1_600), 4_000

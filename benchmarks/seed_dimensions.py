@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.seed_loads import BITS, Chart, averaged, by_dimensions, drawn, write
-from flowsieve.pipeline.workload import Workload
+from flowsieve.pipeline.synth.workload import Workload
 
 SUBSCRIPTIONS, EVENTS = 2_000, 10_000
 SEEDS = (31, 32, 33)

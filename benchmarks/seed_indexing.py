@@ -13,7 +13,7 @@ from benchmarks.bench import Goal, Result, at_least, at_most
 from benchmarks.seed_loads import BITS, Chart, drawn, rates, workshop, write
 from benchmarks.workloads import Judged
 from flowsieve.pipeline.planning.methods import Method, make
-from flowsieve.pipeline.workload import Workload
+from flowsieve.pipeline.synth.workload import Workload
 
 SUBSCRIPTIONS = (100, 500, 1_000, 2_500, 5_000, 10_000)
 EVENTS = 20_000

@@ -21,11 +21,11 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning.methods import Workshop, make_over
-from flowsieve.pipeline.plots import COLORS, LOOK, MARKERS
-from flowsieve.pipeline.workload import Terrain, Workload
+from flowsieve.pipeline.report.plots import COLORS, LOOK, MARKERS
+from flowsieve.pipeline.synth.workload import Terrain, Workload
 
 BITS = 23  # what IPv4 multicast leaves
 OUT = Path("out")

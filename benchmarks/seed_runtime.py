@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded, seconds
 from benchmarks.seed_loads import BITS, Chart, drawn, write
 from benchmarks.workloads import Judged
-from flowsieve.pipeline import match_kernel
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.matcher import Matcher
+from flowsieve.pipeline.evaluation.statistics import empty_sums
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
-from flowsieve.pipeline.statistics import empty_sums
-from flowsieve.pipeline.workload import Workload
+from flowsieve.pipeline.synth.workload import Workload
 
 EVENTS, FEW = (10_000, 25_000, 50_000, 100_000), 1_000
 SUBSCRIPTIONS, MANY = (1_000, 2_500, 5_000, 10_000), 100_000

@@ -13,12 +13,12 @@ from numba import njit
 
 from benchmarks.bench import Result, at_least, at_most, rounded, seconds
 from benchmarks.workloads import zipfsel
-from flowsieve.pipeline import match_kernel
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.matcher import Matcher
+from flowsieve.pipeline.evaluation.statistics import empty_sums
 from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.selection import matches_along
-from flowsieve.pipeline.statistics import empty_sums
 
 SUBSCRIPTIONS, EVENTS = 10_000, 100_000
 PEER_EVENTS = 2_000  # the loops are slow, and linear in the events

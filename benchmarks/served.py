@@ -11,10 +11,10 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.header.tag import POOLS
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab, running
-from flowsieve.serving.desk import Desk
-from flowsieve.serving.http import taking_calls
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.http.app import taking_calls
+from flowsieve.testing.lab_control import controlled
 
 TAG = POOLS["ipv6"][0]
 
@@ -26,7 +26,7 @@ async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
         async with controlled(lab, state, TAG) as dispatcher:
             await dispatcher.settled()
-            desk = Desk(dispatcher, groups, HOST_INTERFACE)
+            desk = CallHandler(dispatcher, groups, HOST_INTERFACE)
             async with taking_calls(desk, dispatcher, [f"unix:{lab.requests}"]):
                 yield lab, dispatcher
 

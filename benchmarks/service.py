@@ -29,14 +29,14 @@ from benchmarks.campus import (
 from benchmarks.churning import DEADLINE, Churner, LossyWire, Tally, as_fast, inband
 from benchmarks.daemon import ControllerProcess
 from benchmarks.served import TAG
-from flowsieve.client.control import Transport
+from flowsieve.client.control_session import Transport
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab
+from flowsieve.testing.lab_control import controlled
 
 SECONDS = 6.0
 LOSS, LOSSY_REQUESTS = 0.1, 800

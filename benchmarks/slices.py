@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.bench import Goal, Result, at_least, rounded
 from benchmarks.loads import LOADS
 from benchmarks.network import dz_of, small_fat_tree
-from flowsieve.flow.compiler import Compiler, Side, Tables
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree

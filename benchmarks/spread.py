@@ -10,20 +10,20 @@ from itertools import pairwise
 from benchmarks.frames import frames_to
 from benchmarks.loads import Load
 from benchmarks.wire import Sender, Tap, cores_parted, forget_decisions, received
-from flowsieve.client.publisher import packets_of
+from flowsieve.client.batch_packets import packets_of
 from flowsieve.content.filter import Filter
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import fat_tree
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
-from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 TAG = POOLS["ipv6"][0]
 SIZE = 126

@@ -24,10 +24,10 @@ import numpy as np
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.workloads import REAL, Judged, zipfsel
 from flowsieve.index.sample import EventSample
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.coverage import Listed
-from flowsieve.pipeline.cut_coverage import candidate_of
-from flowsieve.pipeline.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.coverage import Listed
+from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
+from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.table_cut import cut_table
 

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.frames import SMALLEST, Frames, numbers_of
-from flowsieve.lab.daemon import ask
 from flowsieve.lab.lab import Lab
 from flowsieve.lab.namespace import entered
+from flowsieve.lab.vswitchd import ask
 
 AT_ONCE = 128  # frames in one call
 MOST_BEHIND = 32  # frames sent at once to make up for time lost

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from flowsieve import cli
+from flowsieve.cli.main import main as cli
 from flowsieve.errors import LabError
 from flowsieve.lab.machine import check_machine
 

@@ -67,8 +67,8 @@ def test_the_example_of_the_module_says_the_truth() -> None:
 def test_a_command_does_not_wait_for_what_others_need() -> None:
     """A controller reads no tables of events, and what only shows help compiles nothing."""
     for modules, others in (
-        ("flowsieve.cli", "numba pandas pyarrow pyspark fastapi os_ken"),
-        ("flowsieve.cli, flowsieve.serving.daemon", "pandas pyarrow pyspark matplotlib networkx"),
+        ("flowsieve.cli.main", "numba pandas pyarrow pyspark fastapi os_ken"),
+        ("flowsieve.cli.main, flowsieve.serving.daemon", "pandas pyarrow pyspark matplotlib networkx"),
     ):
         script = f"import sys, {modules}; print(*set({others.split()!r}) & sys.modules.keys())"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from flowsieve.content.schema import Attribute, Schema
     from flowsieve.control.state import Settings
     from flowsieve.errors import BadInput, FlowsieveError, Refused
-    from flowsieve.flow.compiler import Tables
+    from flowsieve.flow.tables.compiler import Tables
     from flowsieve.index.dz import Dz
     from flowsieve.index.dzset import DzSet
-    from flowsieve.index.regular import RegularPlan
+    from flowsieve.index.plans.regular import RegularPlan
     from flowsieve.network.generators import fat_tree, grid, line, ring, star, tree
     from flowsieve.network.topology import Topology
     from flowsieve.network.tree import TreeMap
 
 if ".zip/" in str(__file__):  # on an executor, before it compiles anything
-    import_module("flowsieve.shipped")
+    import_module("flowsieve.pipeline.runtime.shipped_kernels")
 
 # Where each public name lives. It is loaded when it is first asked for, so that a part can be used without
 # the whole.
@@ -36,11 +36,11 @@ _HOMES = {
     "PubSub": "client.pubsub",
     "Published": "client.pubsub",
     "Refused": "errors",
-    "RegularPlan": "index.regular",
+    "RegularPlan": "index.plans.regular",
     "Schema": "content.schema",
     "Settings": "control.state",
     "Subscription": "client.pubsub",
-    "Tables": "flow.compiler",
+    "Tables": "flow.tables.compiler",
     "Topology": "network.topology",
     "TreeMap": "network.tree",
     "connect": "client.session",

@@ -10,33 +10,33 @@ from functools import partial
 
 import numpy as np
 
-from flowsieve.client.publisher import packets_of
+from flowsieve.client.batch_packets import packets_of
 from flowsieve.client.pubsub import PubSub
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.journal import Past
-from flowsieve.control.ledger import Ledger
-from flowsieve.control.recovery import recover, snapshot
+from flowsieve.control.memory.journal import Past
+from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.flow.compiler import Tables
-from flowsieve.index.kd import KdPlan
-from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.kd import KdPlan
+from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.selective import SelectivePlan
 from flowsieve.network.generators import line
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.cut_coverage import candidate_of
-from flowsieve.pipeline.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
+from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.evaluation.matcher import Matcher
+from flowsieve.pipeline.evaluation.statistics import add_events, empty_sums, of_sums
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
 from flowsieve.pipeline.planning.table_cut import cut_table
-from flowsieve.pipeline.snapshot import Snapshot, Traffic
-from flowsieve.pipeline.statistics import add_events, empty_sums, of_sums
+from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
 
 SCHEMA = Schema.parse(
     {

@@ -11,17 +11,17 @@ from contextlib import asynccontextmanager
 from flowsieve.client.outbox import Datagram
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.ledger import Ledger
+from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.header.address import address_text
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
-from flowsieve.serving.desk import Desk
-from flowsieve.serving.http import HttpServer, taking_calls
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.http.app import HttpServer, taking_calls
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse(
     {"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}}
@@ -54,7 +54,7 @@ class Fabric:
                 switches.connect(switch)
             await dispatcher.settled()
             async with taking_calls(
-                Desk(dispatcher, GROUPS, interface, lease=lease), dispatcher, [self.control]
+                CallHandler(dispatcher, GROUPS, interface, lease=lease), dispatcher, [self.control]
             ) as server:
                 yield server
 

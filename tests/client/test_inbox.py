@@ -8,7 +8,7 @@ from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 PLAN = RegularPlan.make(SCHEMA, bits=5)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from flowsieve.client.message import Kind, decode
 from flowsieve.client.outbox import Outbox
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, BadValue
 from flowsieve.header.tag import POOLS, Tag
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.protocol.event_message import Kind, decode
 
 SCHEMA = Schema.parse(
     {

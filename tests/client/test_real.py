@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from flowsieve.client import sockets
+from flowsieve.client import event_sockets as sockets
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
 from flowsieve.control.state import ControlState
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
-from flowsieve.serving.desk import Desk
-from flowsieve.serving.http import taking_calls
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.http.app import taking_calls
+from flowsieve.testing.lab_control import controlled
 
 pytestmark = pytest.mark.real
 
@@ -62,7 +62,7 @@ async def place(lab: Lab, path: Path, header: str = "ipv6") -> AsyncIterator[Pla
         await dispatcher.settled()
         async with (
             taking_calls(
-                Desk(dispatcher, dict(zip(NETWORK.hosts, groups, strict=True)), HOST_INTERFACE),
+                CallHandler(dispatcher, dict(zip(NETWORK.hosts, groups, strict=True)), HOST_INTERFACE),
                 dispatcher,
                 [control],
             ),

@@ -13,7 +13,7 @@ from fabric import SCHEMA, Fabric, until
 
 from flowsieve.client.session import Client, connect
 from flowsieve.index.plan import plan_to_json
-from flowsieve.index.selective import SelectivePlan
+from flowsieve.index.plans.selective import SelectivePlan
 
 PLAN = SelectivePlan.make(SCHEMA, [{"price": (0, 599)}, {"price": (400, 999)}], bits=8)
 PRICES = (10, 450, 590, 700, 1010)  # in the first part, twice in both, in the second, in none

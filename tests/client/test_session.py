@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fabric import Fabric, until
 
-from flowsieve.client import control as control_module
-from flowsieve.client import quiet
+from flowsieve.client import control_session as control_module
+from flowsieve.client import digest_timer as quiet
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, Refused

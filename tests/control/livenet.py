@@ -11,13 +11,13 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.switches import SwitchEvent
 from flowsieve.flow.entry import content_flow
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import SwitchEvent
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse(
     {"a": {"type": "int", "min": 0, "max": 255}, "b": {"type": "int", "min": 0, "max": 255}}

@@ -15,9 +15,9 @@ from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import line
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 99} for name in "AB"})
 PLAN = RegularPlan.make(SCHEMA, bits=6)

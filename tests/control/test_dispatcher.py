@@ -13,7 +13,7 @@ from flowsieve.control.request import Op, Request
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, content_flow
-from flowsieve.flow.verify import verify
+from flowsieve.flow.proof.verify import verify
 from flowsieve.index.dz import Dz
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.journal import (
+from flowsieve.control.memory.journal import (
     Asked,
     Bounded,
     Entry,
@@ -20,12 +20,12 @@ from flowsieve.control.journal import (
     entry_from_json,
     entry_to_json,
 )
-from flowsieve.control.ledger import Ledger
-from flowsieve.control.recovery import last_found, recover, replay, snapshot
+from flowsieve.control.memory.recovery import last_found, recover, replay, snapshot
 from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput, JournalError
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import ring
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap

@@ -7,7 +7,7 @@ import pytest
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
-from flowsieve.flow.compiler import Side
+from flowsieve.flow.tables.compiler import Side
 
 ALL = Filter.parse("True", Schema.parse({"a": {"type": "bool"}}))
 

@@ -14,17 +14,17 @@ import pytest
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.recovery import recover, snapshot
+from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.memory.sqlite_journal import SqliteJournal, look
 from flowsieve.control.request import Op, Request
-from flowsieve.control.sqlite_journal import SqliteJournal, look
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.flow.compiler import Tables
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.tree import TreeMap
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 63} for name in "ab"})
 PLAN = RegularPlan.make(SCHEMA)

@@ -11,10 +11,10 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.errors import BadFilter, BadInput, TableFull
-from flowsieve.flow.compiler import Tables
 from flowsieve.flow.diff import Ports, apply_changes
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import line, ring
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap

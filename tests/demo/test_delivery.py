@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flowsieve.client.publisher import screen
+from flowsieve.client.batch_packets import screen
 from flowsieve.demo.delivery import send
 from flowsieve.demo.telling import Telling
 from flowsieve.flow.diff import FlowOp, Kind

@@ -7,7 +7,7 @@ import pytest
 
 from flowsieve.demo.page import render
 from flowsieve.demo.telling import Telling
-from flowsieve.flow.verify import Verdict, Witness
+from flowsieve.flow.proof.verify import Verdict, Witness
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flowsieve.client.publisher import screen
+from flowsieve.client.batch_packets import screen
 from flowsieve.content.filter import Filter
 from flowsieve.demo.story import BROKEN_READING, SUBSCRIPTIONS, Story, make_story
 from flowsieve.flow.interest import Interest

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from world import World
 
 from flowsieve.lab.machine import environment
-from flowsieve.lab.network import bound_tables
+from flowsieve.lab.real_network import bound_tables
 
 Fault = Callable[[World, random.Random], Awaitable[None]]
 

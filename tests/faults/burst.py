@@ -19,7 +19,7 @@ from typing import Any
 
 from daemonic import Daemonic
 
-from flowsieve.client.http import HttpTransport
+from flowsieve.client.http_transport import HttpTransport
 from flowsieve.errors import ControlLost
 
 PAUSE = 0.02  # seconds at most, from an answer to the next request

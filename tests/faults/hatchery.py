@@ -79,12 +79,12 @@ class Hatched:
 
 
 def main() -> None:
-    from flowsieve import cli
+    from flowsieve.cli.main import main as cli
     from flowsieve.content.filter import Filter
     from flowsieve.content.schema import Schema
     from flowsieve.control.request import Op, Request
     from flowsieve.control.state import ControlState
-    from flowsieve.index.regular import RegularPlan
+    from flowsieve.index.plans.regular import RegularPlan
     from flowsieve.network.generators import ring
     from flowsieve.serving import daemon  # noqa: F401
 

@@ -13,7 +13,7 @@ from burst import bursting
 from daemonic import Daemonic, daemonic
 from hatchery import Hatchery
 
-from flowsieve.client.http import HttpTransport
+from flowsieve.client.http_transport import HttpTransport
 
 pytestmark = pytest.mark.real
 

@@ -20,11 +20,11 @@ from burst import bursting
 from daemonic import Daemonic, daemonic, ofctl
 from hatchery import Hatchery
 
+from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.session import connect
-from flowsieve.client.sockets import interface_index, leave_by
 from flowsieve.errors import Denied
 from flowsieve.header.address import address_text
-from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 
 pytestmark = pytest.mark.real
 
@@ -214,7 +214,7 @@ async def full_disk(there: Daemonic) -> None:
     assert await there.judge() >= 0
 
 
-# Strangers.
+# UnknownSwitches.
 
 
 def test_a_wrong_token_is_told_and_does_nothing(hatchery: Hatchery) -> None:

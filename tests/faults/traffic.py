@@ -17,9 +17,9 @@ from pathlib import Path
 from flowsieve.client.session import Client, connect
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
-from flowsieve.lab.daemon import packets_taken
 from flowsieve.lab.lab import Lab
 from flowsieve.lab.namespace import entered
+from flowsieve.lab.vswitchd import packets_taken
 
 PATIENCE = 30.0  # seconds for anything to come about
 QUIET = 1.0  # seconds without an arrival, after which none is expected any more

@@ -18,14 +18,14 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.errors import SwitchError
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.control import controlled
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import generate
-from flowsieve.serving.desk import Desk
-from flowsieve.serving.http import taking_calls
-from flowsieve.southbound.openflow.link import Timing
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.http.app import taking_calls
+from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.testing.lab_control import controlled
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
 TAG = POOLS["ipv6"][0]
@@ -102,7 +102,9 @@ async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
             controlled(
                 lab, state, TAG, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
             ) as dispatcher,
-            taking_calls(Desk(dispatcher, groups, HOST_INTERFACE), dispatcher, [f"unix:{lab.requests}"]),
+            taking_calls(
+                CallHandler(dispatcher, groups, HOST_INTERFACE), dispatcher, [f"unix:{lab.requests}"]
+            ),
         ):
             made = World(lab, dispatcher, proxies, listen)
             try:

@@ -8,7 +8,7 @@ import pytest
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan
 from flowsieve.index.plan import plan_from_json, plan_to_json
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 OTHER = Schema.parse({"price": {"type": "int", "min": 0, "max": 1024}, "live": {"type": "bool"}})

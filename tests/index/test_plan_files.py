@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from flowsieve.content.schema import Schema
-from flowsieve.index.kd import KdPlan
-from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
 from flowsieve.index.plan import KINDS, IndexPlan
-from flowsieve.index.regular import RegularPlan
-from flowsieve.index.selective import SelectivePlan
+from flowsieve.index.plans.kd import KdPlan
+from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.index.plans.selective import SelectivePlan
 
 SCHEMA = Schema.parse(
     {

@@ -6,12 +6,12 @@ import pytest
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.index.covers.refine import PATIENCE_WITH_SAMPLE, refine
+from flowsieve.index.covers.walk import cell_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.refine import PATIENCE_WITH_SAMPLE, refine
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.walk import cell_of
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("A", "B")})
 PLAN = RegularPlan.make(SCHEMA)

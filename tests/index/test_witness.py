@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.index.axes.inverse import Unfound
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
-from flowsieve.index.inverse import Unfound
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.witness import meet, uncovered
 
 SCHEMA = Schema.parse(

@@ -12,8 +12,8 @@ from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.daemon import ask
 from flowsieve.lab.lab import Lab, running
+from flowsieve.lab.vswitchd import ask
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 

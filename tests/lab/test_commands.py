@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from flowsieve.cli.lab import read_topology
 from flowsieve.errors import BadTopology
 from flowsieve.lab.lab import down, labs
-from flowsieve.lab_commands import read_topology
 
 Command = Callable[..., Any]
 NAME = f"commands-{os.getpid()}"  # tests may run beside each other

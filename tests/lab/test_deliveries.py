@@ -11,16 +11,16 @@ import pytest
 
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Deliver, content_flow
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import address_text
 from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.deliveries import deliveries
 from flowsieve.lab.hosts import PORT, Hosts
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 pytestmark = pytest.mark.real
 
@@ -52,7 +52,7 @@ def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
     """A lab in which all events go to all hosts; `e` alone has no address of its own for them."""
     with running(NETWORK) as lab, ExitStack() as sockets:
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in NETWORK.switches}
-        last = {switch: dict(ports) for switch, ports in deliveries(lab, family).items()}
+        last = {switch: dict(ports) for switch, ports in deliveries_of(lab.topology, family).items()}
         del last["s2"][NETWORK.port("s2", "e")]
         with (
             Hosts(lab) as hosts,
@@ -106,7 +106,7 @@ def _group(lab: Lab, host: str, family: int) -> str:
 
 def test_deliveries_name_every_port_to_a_host():
     with running(NETWORK) as lab:
-        found = deliveries(lab, 6)
+        found = deliveries_of(lab.topology, 6)
         assert {switch: sorted(ports) for switch, ports in found.items()} == {"s1": [2, 3, 4], "s2": [2, 3]}
         assert isinstance(found["s2"][3], Deliver)
         assert str(found["s2"][3].address) == "ff02::f10e:0:5/128"

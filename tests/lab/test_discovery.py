@@ -10,18 +10,18 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from flowsieve.control.discoverer import PUNTS, Discoverer
-from flowsieve.control.findings import Kind, Place
-from flowsieve.control.found import topology_found
-from flowsieve.control.switches import Connected, SwitchEvent
+from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
+from flowsieve.control.discovery.findings import Kind, Place
+from flowsieve.control.discovery.growth import topology_found
 from flowsieve.errors import SwitchError
-from flowsieve.flow.service import Punt
+from flowsieve.flow.punt import Punt
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.lldp import ETHERTYPE, Beacon
 from flowsieve.network.names import Names
 from flowsieve.network.topology import Topology
+from flowsieve.southbound.fabric import Connected, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 pytestmark = pytest.mark.real

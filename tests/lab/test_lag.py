@@ -22,7 +22,7 @@ from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
+from flowsieve.southbound.openflow.switch_session import Timing
 
 NETWORK = Topology.make([], {"a": "s1", "b": "s1", "c": "s1", "d": "s2"}, switches=["s1", "s2"])
 RATE = 20_000  # packets per second

@@ -13,13 +13,13 @@ from flowsieve.content.box import Constraint, Interval, Text
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
-from flowsieve.index.cuts import Cuts, axis_of
-from flowsieve.index.grid import neighbour
-from flowsieve.index.kd import LEAF, KdPlan
-from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.axes.cut_axis import Cuts, axis_of
+from flowsieve.index.axes.grid import neighbour
 from flowsieve.index.plan import KINDS, IndexPlan
-from flowsieve.index.regular import RegularPlan
-from flowsieve.index.selective import SelectivePlan
+from flowsieve.index.plans.kd import LEAF, KdPlan
+from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.index.plans.selective import SelectivePlan
 
 WORDS = ["", "a", "ab", "abc", "b", "ba", "xyz", "abcdefgh", "abcdefghi", "ü", "zz top"]
 EVERY_TYPE = "int float enum bool string"

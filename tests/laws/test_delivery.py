@@ -11,8 +11,8 @@ from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.switch import Switch
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.embedded.switch import Switch
 
 PORTS = 70
 

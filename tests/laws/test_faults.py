@@ -12,24 +12,24 @@ from networks import topologies
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.switches import SwitchEvent
 from flowsieve.errors import BadInput
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.verify import verify
+from flowsieve.flow.proof.verify import verify
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
 from flowsieve.network.tree import TreeMap
-from flowsieve.serving.explorer import Explorer
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import SwitchEvent
 from flowsieve.southbound.numbered import NumberedSwitches
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
 PLAN = RegularPlan.make(SCHEMA)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from networks import cells, finest
 
 from flowsieve.flow.diff import Ports, apply_changes, changes_between
-from flowsieve.flow.meaning import look_up
 from flowsieve.flow.order import ordered
+from flowsieve.flow.tables.meaning import look_up
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 
 tables = st.dictionaries(

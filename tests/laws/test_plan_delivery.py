@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import EVERY_KIND, attributes, events, filters, plans
 
-from flowsieve.client.publisher import packets_of
+from flowsieve.client.batch_packets import packets_of
 from flowsieve.client.pubsub import PubSub
 from flowsieve.content.box import Interval
 from flowsieve.content.event import EventBatch

@@ -30,17 +30,17 @@ from flowsieve.content.box import Interval
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadFilter, Refused
-from flowsieve.index import cover, refine
-from flowsieve.index.cuts import CutAxis
+from flowsieve.index.axes.cut_axis import CutAxis
+from flowsieve.index.axes.grid import Axis, Line
+from flowsieve.index.axes.inverse import Unfound, number_in, string_in
+from flowsieve.index.covers import cover, refine
+from flowsieve.index.covers.walk import Cell, cell_of, root, spans
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.extent import remainders
-from flowsieve.index.grid import Axis, Line
-from flowsieve.index.inverse import Unfound, number_in, string_in
 from flowsieve.index.plan import plan_from_json
+from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.selective import SelectivePlan
-from flowsieve.index.walk import Cell, cell_of, root, spans
 from flowsieve.index.witness import meet, uncovered
 
 kinds = pytest.mark.parametrize("kind", EVERY_KIND.split())

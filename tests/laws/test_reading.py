@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.errors import BadScenario
-from flowsieve.index.regular import RegularPlan
-from flowsieve.scenario.files import read_flows
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.read import read_scenario
 
 FILES = {

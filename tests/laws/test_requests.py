@@ -14,18 +14,18 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.control.switches import Ticket
-from flowsieve.flow.compiler import Tables
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import key_of
-from flowsieve.flow.verify import verify
+from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import Ticket
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}, "b": {"type": "int", "min": 0, "max": 7}})
 PLAN = RegularPlan.make(SCHEMA, bits=6)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import dz_sets, finest, topologies
 
-from flowsieve.flow import meaning
-from flowsieve.flow.compiler import Compiler, Side, Tables
 from flowsieve.flow.diff import Ports, apply_changes
+from flowsieve.flow.tables import meaning
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.mend import mended

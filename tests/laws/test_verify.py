@@ -15,11 +15,11 @@ from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.flow.flat import look_up
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.verify import verify
+from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 7}, "b": {"type": "int", "min": 0, "max": 3}})

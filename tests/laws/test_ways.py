@@ -9,10 +9,10 @@ from networks import topologies
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.dependencies import Dependencies
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.control.ways import Ways
-from flowsieve.flow.compiler import Tables
-from flowsieve.index.regular import RegularPlan
+from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
@@ -37,7 +37,7 @@ def drawn(data: st.DataObject, state: ControlState, number: int) -> Request:
 @given(topologies(), st.sampled_from(Tables), st.data())
 def test_no_other_table_changes(topology: Topology, tables: Tables, data: st.DataObject) -> None:
     trees = TreeMap.spread(topology, 2) if data.draw(st.booleans()) else None
-    state, ways = ControlState(topology, PLAN, trees, Settings(tables=tables)), Ways()
+    state, ways = ControlState(topology, PLAN, trees, Settings(tables=tables)), Dependencies()
     if not any(topology.reachable(host) for host in topology.hosts):
         return
     for number in range(data.draw(st.integers(1, 12))):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.session import session
+from flowsieve.pipeline.runtime.spark_session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

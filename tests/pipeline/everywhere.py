@@ -17,18 +17,18 @@ from pyspark.sql import functions as F
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.covers import candidates_on, table_candidates
-from flowsieve.pipeline.drawn import Drawn
-from flowsieve.pipeline.evaluation import evaluate
-from flowsieve.pipeline.infer import infer_schema
-from flowsieve.pipeline.ingest import read_events
-from flowsieve.pipeline.planning.making import make_plan, workshop_on
-from flowsieve.pipeline.replay import at_hosts, replay, snapshot_of
-from flowsieve.pipeline.session import session
-from flowsieve.pipeline.statistics import statistics
-from flowsieve.pipeline.subscriptions import Subscriptions
-from flowsieve.pipeline.synth import synth_events, synth_subscriptions
-from flowsieve.pipeline.workload import Workload
+from flowsieve.pipeline.evaluation.covers import candidates_on, table_candidates
+from flowsieve.pipeline.evaluation.evaluation import evaluate
+from flowsieve.pipeline.evaluation.statistics import statistics
+from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
+from flowsieve.pipeline.reading.infer import infer_schema
+from flowsieve.pipeline.reading.ingest import read_events
+from flowsieve.pipeline.reading.subscriptions import Subscriptions
+from flowsieve.pipeline.replay.replay import at_hosts, replay, snapshot_of
+from flowsieve.pipeline.runtime.event_sample import Drawn
+from flowsieve.pipeline.runtime.spark_session import session
+from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
+from flowsieve.pipeline.synth.workload import Workload
 from flowsieve.scenario.play import settled
 from flowsieve.scenario.read import read_scenario
 
@@ -121,7 +121,7 @@ def places(spark: SparkSession) -> list[tuple[str, str]]:
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import flowsieve
-        from flowsieve.pipeline.statistics import worker
+        from flowsieve.pipeline.evaluation.statistics import worker
 
         for _ in batches:
             pass

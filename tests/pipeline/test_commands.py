@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from flowsieve import pipeline_show
-from flowsieve.pipeline.schema_file import read_schema
+from flowsieve.cli import pipeline_view as pipeline_show
+from flowsieve.pipeline.reading.schema_file import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ import pytest
 from replay_material import write_scenario
 
 import flowsieve
-from flowsieve.pipeline.cluster import cluster, connect_server
-from flowsieve.pipeline.session import package_zip
+from flowsieve.pipeline.runtime.spark_session import package_zip
+from flowsieve.testing.spark_cluster import cluster, connect_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

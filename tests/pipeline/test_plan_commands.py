@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from flowsieve import plan_show
+from flowsieve.cli import plan_view as plan_show
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import plan_from_json
-from flowsieve.pipeline.schema_file import read_schema
+from flowsieve.pipeline.reading.schema_file import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,10 +34,10 @@ KEYS = (
 
 @pytest.fixture(scope="module")
 def workload(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from flowsieve.pipeline.files import write_frame
-    from flowsieve.pipeline.schema_file import write_schema
-    from flowsieve.pipeline.synth import synth_events, synth_subscriptions
-    from flowsieve.pipeline.workload import Workload
+    from flowsieve.pipeline.reading.frame_files import write_frame
+    from flowsieve.pipeline.reading.schema_file import write_schema
+    from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
+    from flowsieve.pipeline.synth.workload import Workload
 
     folder = tmp_path_factory.mktemp("w")
     drawn = Workload("zipf", attributes=3, bits=8, seed=5)

@@ -15,18 +15,18 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadInput
-from flowsieve.index.learned import LevelwisePlan
 from flowsieve.index.plan import plan_from_json, plan_to_json
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.evaluation import Candidate, evaluate_here
+from flowsieve.index.plans.learned import LevelwisePlan
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning import cut_kernel, stab_kernel
 from flowsieve.pipeline.planning.cutting import Profile, avoiding, balancing, best_cut
-from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
 from flowsieve.pipeline.planning.ordering import best_order
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 from flowsieve.pipeline.planning.stabbing import fewest_unstabbed
+from flowsieve.pipeline.planning.training_data import TrainingData
 
 METHODS = (*INDEXERS, "evs+si", "emcs+asi", "cs+ri", "gs+asi", "gs+lw", "gs+kd", "brs+ri", "random+ri")
 
@@ -210,7 +210,7 @@ def test_greedy_never_beats_brute_force() -> None:
 
 @pytest.mark.parametrize("halve", [avoiding, balancing])
 def test_cuts_ascend_and_lie_on_the_line(halve: object) -> None:
-    material = Material.of(SCHEMA, filters_of(1, 50), events_of(1, 500))
+    material = TrainingData.of(SCHEMA, filters_of(1, 50), events_of(1, 500))
     for d, attribute in enumerate(SCHEMA):
         halvings = halve(material, d)  # type: ignore[operator]
         numbers = halvings.numbers(halvings.depth)

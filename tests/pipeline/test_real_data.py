@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from flowsieve.pipeline.infer import infer_schema
-from flowsieve.pipeline.ingest import read_events
-from flowsieve.pipeline.statistics import statistics
-from flowsieve.pipeline.subscriptions import read_subscriptions
+from flowsieve.pipeline.evaluation.statistics import statistics
+from flowsieve.pipeline.reading.infer import infer_schema
+from flowsieve.pipeline.reading.ingest import read_events
+from flowsieve.pipeline.reading.subscriptions import read_subscriptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,13 +12,13 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput
-from flowsieve.index.kd import KdPlan
+from flowsieve.index.covers.walk import Cell, root
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.regular import RegularPlan
-from flowsieve.index.walk import Cell, root
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.cut_coverage import candidate_of
-from flowsieve.pipeline.evaluation import Candidate, evaluate_here
+from flowsieve.index.plans.kd import KdPlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
+from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
 from flowsieve.pipeline.planning import table_cut_kernel as kernel
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
 from flowsieve.pipeline.planning.table_cut import axis_last, boxes_of, cut_table, made_up

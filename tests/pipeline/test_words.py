@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.index.regular import RegularPlan
-from flowsieve.pipeline import match_kernel
-from flowsieve.pipeline import words_kernel as kernel
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.evaluation import Bench, Candidate, Count
-from flowsieve.pipeline.locality import WORD, near_order
-from flowsieve.pipeline.matcher import Matcher
-from flowsieve.pipeline.sides import TABLE, Sides
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.pipeline.evaluation import bitset_kernel as kernel
+from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.evaluation.box_bitsets import TABLE, Sides
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, Count
+from flowsieve.pipeline.evaluation.locality import WORD, near_order
+from flowsieve.pipeline.evaluation.matcher import Matcher
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 4095} for name in "abc"})
 WORDS = 130  # which need three words of summary

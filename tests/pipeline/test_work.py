@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flowsieve.errors import PipelineError
-from flowsieve.pipeline_work import Work, working
+from flowsieve.pipeline.runtime.work import Work, working
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from flowsieve.flow.entry import Flow, Match, Output
-from flowsieve.flow.explain import Explanation, Hop, Miss
-from flowsieve.flow.verify import Verdict, Witness
+from flowsieve.flow.proof.explain import Explanation, Hop, Miss
+from flowsieve.flow.proof.verify import Verdict, Witness
 from flowsieve.header.address import Prefix
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flowsieve.flow.verify import verify
+from flowsieve.flow.proof.verify import verify
 from flowsieve.scenario import play as module
 from flowsieve.scenario.play import Columns, Played, play, settled
 from flowsieve.scenario.read import read_scenario

@@ -12,8 +12,8 @@ import pytest
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op
 from flowsieve.errors import BadScenario
-from flowsieve.flow.compiler import Tables
-from flowsieve.index.regular import RegularPlan
+from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.scenario.read import EventStep, RequestStep, Scenario, read_scenario
 
 SCHEMA = """\

@@ -14,8 +14,10 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadFilter, BadInput, BadScenario, BadValue
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
-from flowsieve.scenario.files import parse_assignments, read_events, read_filters, read_flows
+from flowsieve.scenario.event_files import parse_assignments, read_events
+from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.read import Scenario, read_scenario
+from flowsieve.scenario.request_files import read_filters
 
 SCHEMA = Schema.parse(
     {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsieve.scenario.toml import Key, Lines
+from flowsieve.config.toml import Key, Lines
 
 TEXT = '''\
 # a comment [

@@ -13,8 +13,8 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadScenario
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.regular import RegularPlan
-from flowsieve.scenario.files import read_flows
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.play import Played, play
 from flowsieve.scenario.read import read_scenario
 from flowsieve.scenario.report import make_folder, write_covers, write_encoded, write_run

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flowsieve.client.inband import InbandTransport
-from flowsieve.control.switches import Packet
-from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.client.inband_transport import InbandTransport
+from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import Frame, build, group_mac, parse
-from flowsieve.serving.inband import InbandServer
+from flowsieve.serving.inband.inband_server import InbandServer
+from flowsieve.southbound.fabric import Packet
 
 SWITCH = "s1"
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.recovery import recover
-from flowsieve.control.sqlite_journal import SqliteJournal
+from flowsieve.control.memory.recovery import recover
+from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
-from flowsieve.serving.desk import Desk
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3", "dee": "s3"})
@@ -43,7 +43,7 @@ class Office:
         self.before = 0  # entries of the journal when the controller began
         self.fabric: EmbeddedFabric
         self.dispatcher: Dispatcher
-        self.desk: Desk
+        self.desk: CallHandler
 
     @asynccontextmanager
     async def open(self, patience: float = 5.0, away: str = "", **options: Any) -> AsyncIterator[Office]:
@@ -63,7 +63,7 @@ class Office:
                     self.fabric.connect(switch)
             if not away:
                 await self.dispatcher.settled()
-            self.desk = Desk(self.dispatcher, GROUPS, "eth0", **options)
+            self.desk = CallHandler(self.dispatcher, GROUPS, "eth0", **options)
             running = asyncio.create_task(self.desk.run())
             try:
                 yield self

@@ -11,7 +11,7 @@ import pytest
 
 from flowsieve.serving import daemon
 from flowsieve.serving.config import read_config
-from flowsieve.serving.ears import Ears
+from flowsieve.serving.event_router import EventRouter
 
 CONFIG = """\
 [schema]
@@ -37,19 +37,19 @@ def started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AbstractAsyncConte
 def test_calls_in_band_are_taken_once_the_network_was_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ears, exploring, deaf = Ears(), daemon._exploring, []
+    router, exploring, deaf = EventRouter(), daemon._exploring, []
 
     async def looking(*parts: Any) -> Any:
-        deaf.append(ears.inband is None and ears.discoverer is not None)
+        deaf.append(router.inband is None and router.discoverer is not None)
         return await exploring(*parts)
 
-    monkeypatch.setattr(daemon, "Ears", lambda: ears)
+    monkeypatch.setattr(daemon, "EventRouter", lambda: router)
     monkeypatch.setattr(daemon, "_exploring", looking)
 
     async def story() -> None:
         async with asyncio.timeout(20), started(tmp_path, monkeypatch):
             assert deaf == [True]
-            assert ears.inband is not None
+            assert router.inband is not None
 
     asyncio.run(story())
 

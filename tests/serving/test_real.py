@@ -14,18 +14,18 @@ from contextlib import asynccontextmanager, closing
 import pytest
 from lossy import CountingDesk, message
 
-from flowsieve.client.inband import InbandTransport
-from flowsieve.client.sockets import interface_index, leave_by
-from flowsieve.control.switches import Packet, SwitchEvent
+from flowsieve.client.event_sockets import interface_index, leave_by
+from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import ControlLost
-from flowsieve.flow.service import Punt, host_ports, with_ports
+from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.address import address_text
-from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import parse
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
 from flowsieve.network.topology import Topology
-from flowsieve.serving.inband import InbandServer
+from flowsieve.serving.inband.inband_server import InbandServer
+from flowsieve.southbound.fabric import Packet, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 pytestmark = pytest.mark.real

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import pytest
 from vswitch import OpenVSwitch
 
-from flowsieve.control.switches import Switches, Ticket
 from flowsieve.errors import BadTopology, SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import Switches, Ticket
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.switches import OpenFlowSwitches
+from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 PORTS, ROOM = 4, 5
 NETWORK = Topology.make(

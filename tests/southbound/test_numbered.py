@@ -10,17 +10,17 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.switches import Connected, PortChanged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
-from flowsieve.index.regular import RegularPlan
-from flowsieve.lab.deliveries import deliveries_of
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import Connected, PortChanged
 from flowsieve.southbound.numbered import NOWHERE, NumberedSwitches
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 NETWORK = Topology.make(
     [("s1", "s2")], {"h1": "s1", "h2": "s1"}, numbers={"s1": {"s2": 30, "h1": 10, "h2": 20}}

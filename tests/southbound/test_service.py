@@ -10,17 +10,17 @@ from typing import Protocol
 import pytest
 from vswitch import OpenVSwitch
 
-from flowsieve.control.switches import LiveSwitches, Packet, SwitchEvent, TableChanged
 from flowsieve.errors import BadInput, SwitchError
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
-from flowsieve.flow.service import LLDP, Punt, with_ports
+from flowsieve.flow.punt import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import Frame, build
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.embedded import EmbeddedNetwork
-from flowsieve.southbound.embedded_fabric import EmbeddedFabric
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import LiveSwitches, Packet, SwitchEvent, TableChanged
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 CALLS6 = Punt.to("ff02::f10e:c0:1", 7421, rate=1000)
 CALLS4 = Punt.to("224.128.255.1", 7421, rate=1000)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from flowsieve.client.message import Kind, Message, decode
-from flowsieve.client.stamps import LossMeter
+from flowsieve.client.loss import LossMeter
 from flowsieve.client.stats import Stats
 from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
@@ -16,6 +15,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage, BadValue
 from flowsieve.header.tag import Tag
 from flowsieve.index.dzset import EMPTY, DzSet
+from flowsieve.protocol.event_message import Kind, Message, decode
 
 REMEMBERED = 1 << 16  # events that are known when they come again
 

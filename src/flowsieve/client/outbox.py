@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from flowsieve.client.message import DIGEST_START, EVENT_START, LONG_START, pack_content, pack_head
-from flowsieve.client.stamps import Stamper
+from flowsieve.client.loss import Stamper
 from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import shown
@@ -14,6 +13,7 @@ from flowsieve.errors import BadInput, BadValue
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
+from flowsieve.protocol.event_message import DIGEST_START, EVENT_START, LONG_START, pack_content, pack_head
 
 
 class Datagram(NamedTuple):

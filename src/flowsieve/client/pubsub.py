@@ -29,14 +29,14 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput, BadValue
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.explain import Explanation
-from flowsieve.flow.verify import Verdict
+from flowsieve.flow.proof.explain import Explanation
+from flowsieve.flow.proof.verify import Verdict
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 
 @dataclass(eq=False)

@@ -18,19 +18,19 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from flowsieve.client.control import ControlConnection, Inside, transport_to
+from flowsieve.client.control_session import ControlConnection, Inside, transport_to
+from flowsieve.client.digest_timer import DigestTimer
+from flowsieve.client.event_sockets import BATCH, Receiver, Sender
 from flowsieve.client.inbox import Arrival, Inbox
 from flowsieve.client.interests import Advertisement, Subscription
-from flowsieve.client.message import PUBLISHER_BYTES
 from flowsieve.client.outbox import Outbox
-from flowsieve.client.quiet import Quiet
-from flowsieve.client.sockets import BATCH, Receiver, Sender
 from flowsieve.client.stats import Stats
-from flowsieve.client.welcome import Welcome
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
 from flowsieve.index.dzset import DzSet
+from flowsieve.protocol.event_message import PUBLISHER_BYTES
+from flowsieve.protocol.welcome import Welcome
 
 # What the environment says where nobody else does.
 CONTROL, HOST, TOKEN = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST", "FLOWSIEVE_TOKEN"
@@ -88,7 +88,7 @@ class Client:
         self._inside = inside
         with inside():
             self._sender = Sender(welcome.address, welcome.interface)
-        self._quiet = Quiet(self._send_digests)
+        self._quiet = DigestTimer(self._send_digests)
         self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
         connection.report = self._report
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))

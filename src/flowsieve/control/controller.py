@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from flowsieve.control.picture import Picture
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
-from flowsieve.control.switches import Switches, Ticket
+from flowsieve.control.switches.belief import Belief
 from flowsieve.errors import FlowsieveError, SwitchError
 from flowsieve.flow.diff import Change, Ports, changes_between
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.explain import Explanation, explain
-from flowsieve.flow.verify import Verdict, verify
+from flowsieve.flow.proof.explain import Explanation, explain
+from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
+from flowsieve.southbound.fabric import Switches, Ticket
 
 
 class Controller:
@@ -25,7 +25,7 @@ class Controller:
         self.switches = switches
         self.tag = tag
         self.operations = 0
-        self._pictures = {name: Picture(tag) for name in state.topology.switches}
+        self._beliefs = {name: Belief(tag) for name in state.topology.switches}
         self._partitions = [dz for dz, _ in state.trees]
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
@@ -44,8 +44,8 @@ class Controller:
     def repair(self) -> int:
         """Read all tables back and set right what differs from what they should be; how many operations it took."""
         before = self.operations
-        for picture in self._pictures.values():
-            picture.known = False
+        for belief in self._beliefs.values():
+            belief.known = False
         self._carry_out({})
         return self.operations - before
 
@@ -83,31 +83,31 @@ class Controller:
 
     def believed(self, switch: str) -> dict[Dz, Ports]:
         """The content entries that a switch has acknowledged."""
-        return dict(self._pictures[switch].held)
+        return dict(self._beliefs[switch].held)
 
     def _carry_out(self, changes: Mapping[str, list[Change]]) -> None:
         """Have the switches make the changes, and make up for what those that failed before have left undone."""
         failed: list[FlowsieveError] = []
         under_way: list[tuple[Ticket, list[Change], int]] = []
-        unknown = {switch for switch, picture in self._pictures.items() if not picture.known}
+        unknown = {switch for switch, belief in self._beliefs.items() if not belief.known}
         for switch in sorted(unknown | changes.keys()):
-            picture, wanted, strays = self._pictures[switch], changes.get(switch, []), []
-            if not picture.known:
+            belief, wanted, strays = self._beliefs[switch], changes.get(switch, []), []
+            if not belief.known:
                 try:
-                    strays = picture.read(self.switches.read(switch))
+                    strays = belief.read(self.switches.read(switch))
                 except SwitchError as error:
                     failed.append(error)
                     continue
-                wanted = changes_between(picture.held, self.state.table(switch))
-            steps, ops = picture.steps(wanted, self.state.capacity(switch), self._partitions)
+                wanted = changes_between(belief.held, self.state.table(switch))
+            steps, ops = belief.steps(wanted, self.state.capacity(switch), self._partitions)
             under_way.append((self.switches.apply(switch, strays + ops), steps, len(strays)))
         self.switches.settle()
         for ticket, steps, strays_first in under_way:
             self.operations += ticket.done
-            picture = self._pictures[ticket.switch]
-            picture.acknowledge(steps[: max(0, ticket.done - strays_first)])
+            belief = self._beliefs[ticket.switch]
+            belief.acknowledge(steps[: max(0, ticket.done - strays_first)])
             if ticket.error is not None:
-                picture.known = False
+                belief.known = False
                 failed.append(ticket.error)
         for reason in failed:
             raise reason

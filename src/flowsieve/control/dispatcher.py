@@ -14,17 +14,27 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Protocol
 
-from flowsieve.control.damping import DampingSettings
-from flowsieve.control.fences import Fences
-from flowsieve.control.fleet import Fleet
-from flowsieve.control.intake import Intake
-from flowsieve.control.journal import Bounded, Found, Journal, NoJournal, Origin, Rewired
-from flowsieve.control.ledger import Ledger
-from flowsieve.control.mender import Mender
+from flowsieve.control.memory.journal import Bounded, Found, Journal, NoJournal, Origin, Rewired
+from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.repair.fences import Fences
+from flowsieve.control.repair.mender import Mender
 from flowsieve.control.request import Request
-from flowsieve.control.scribe import Scribe
+from flowsieve.control.requests.intake import Intake
+from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
-from flowsieve.control.switches import (
+from flowsieve.control.switches.fleet import Fleet
+from flowsieve.control.switches.reconciler import RETRY_SECONDS
+from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.flow.diff import changes_between
+from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.verify import Verdict, verify
+from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.header.tag import Tag
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Topology
+from flowsieve.southbound.fabric import (
     Connected,
     Disconnected,
     LiveSwitches,
@@ -32,16 +42,6 @@ from flowsieve.control.switches import (
     SwitchEvent,
     TableChanged,
 )
-from flowsieve.control.upkeep import RETRY_SECONDS
-from flowsieve.errors import Refused, SwitchError, TableFull
-from flowsieve.flow.diff import changes_between
-from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.interest import Interest
-from flowsieve.flow.service import Punt, host_ports, with_ports
-from flowsieve.flow.verify import Verdict, verify
-from flowsieve.header.tag import Tag
-from flowsieve.network.mend import Edge
-from flowsieve.network.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +186,8 @@ class Dispatcher:
 
     async def __aenter__(self) -> Dispatcher:
         await self._group.__aenter__()
-        for upkeep in self._fleet:
-            self._background(upkeep.run())
+        for reconciler in self._fleet:
+            self._background(reconciler.run())
         self._background(self._mender.run())
         self._background(self.scribe.run())
         return self
@@ -309,8 +309,8 @@ class Dispatcher:
             for switch in topology.switches
             if switch not in before or before[switch][0] != _row(topology, switch)
         ]
-        for upkeep in self._fleet.grow({switch: deliveries.get(switch, {}) for switch in other}):
-            self._background(upkeep.run())
+        for reconciler in self._fleet.grow({switch: deliveries.get(switch, {}) for switch in other}):
+            self._background(reconciler.run())
         for switch, (_, table) in before.items():
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from flowsieve.content.filter import Filter
-from flowsieve.flow.compiler import Side
+from flowsieve.flow.tables.compiler import Side
 
 
 class Op(Enum):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, Refused, nearest
-from flowsieve.flow.capacity import Fit, FittedTables
-from flowsieve.flow.compiler import Compiler, Side, Tables
+from flowsieve.flow.capacity.fitted import Fit, FittedTables
+from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.weights import Weights
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from flowsieve import show
+from flowsieve.cli import view as show
 from flowsieve.demo import acts
 from flowsieve.demo.page import render
 from flowsieve.demo.story import make_story

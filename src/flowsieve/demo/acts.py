@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from flowsieve.cli.view import facts, good
 from flowsieve.demo.layout import LAYER_NAMES, layers_of
 from flowsieve.demo.telling import SIEVE, Telling
-from flowsieve.flow.explain import Hop
+from flowsieve.flow.proof.explain import Hop
 from flowsieve.network.topology import Topology
-from flowsieve.show import facts, good
 
 SHOWN = 7  # subscriptions
 NAMED = 2  # subscriptions that a hop serves; more are counted

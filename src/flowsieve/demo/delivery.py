@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.publisher import packets_of, screen
+from flowsieve.client.batch_packets import packets_of, screen
 from flowsieve.client.pubsub import PubSub
 from flowsieve.control.state import Settings
 from flowsieve.demo.compare import Carried, Traffic, filtered
 from flowsieve.demo.story import Story
-from flowsieve.flow.compiler import Tables
-from flowsieve.index.regular import RegularPlan
+from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.covers.walk import DzColumn
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.walk import DzColumn
 from flowsieve.network.tree import TreeMap
 
 BUDGET = 128  # dz per filter

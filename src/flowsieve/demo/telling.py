@@ -11,8 +11,8 @@ from flowsieve.client.pubsub import PubSub
 from flowsieve.demo.compare import Carried, best_broker, broadcast, brokered
 from flowsieve.demo.delivery import Delivered, install, send
 from flowsieve.demo.story import Statement, Story
-from flowsieve.flow.explain import Explanation
-from flowsieve.flow.verify import Verdict
+from flowsieve.flow.proof.explain import Explanation
+from flowsieve.flow.proof.verify import Verdict
 
 SIEVE, BROADCAST, BROKER = "flowsieve", "broadcast", "central broker"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flowsieve.content.box import Box, Constraint, Interval, Text
 from flowsieve.content.schema import Schema
-from flowsieve.index.grid import Line, neighbour
+from flowsieve.index.axes.grid import Line, neighbour
 
 MOST_PIECES = 20_000  # looked at while boxes are taken out of one
 

@@ -12,15 +12,15 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan, nearest
+from flowsieve.index.covers.walk import Cell, DzColumn, Walk
 from flowsieve.index.dz import MAX_LENGTH, Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.extent import Extent
-from flowsieve.index.kd import KdPlan
-from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.kd import KdPlan
+from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.index.sample import EventSample
-from flowsieve.index.selective import SelectivePlan
-from flowsieve.index.walk import Cell, DzColumn, Walk
 
 
 class IndexPlan(Walk, Protocol):

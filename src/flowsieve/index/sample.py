@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
-from flowsieve.index.cover import Boxes
-from flowsieve.index.refine import Weigh, Weight, volume_weight
-from flowsieve.index.walk import Cell, Walk
+from flowsieve.index.covers.cover import Boxes
+from flowsieve.index.covers.refine import Weigh, Weight, volume_weight
+from flowsieve.index.covers.walk import Cell, Walk
 
 if TYPE_CHECKING:
     from flowsieve.index.plan import IndexPlan

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from flowsieve.content.box import Box, Interval
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
+from flowsieve.index.axes.inverse import Unfound, any_string, number_in, string_in
+from flowsieve.index.covers.walk import cell_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.extent import Extent, intersection, remainders
-from flowsieve.index.inverse import Unfound, any_string, number_in, string_in
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.walk import cell_of
 
 Event = dict[str, object]  # by attribute; an Unfound stands for a string that cannot be named
 

@@ -6,24 +6,19 @@ keeps its own name where that can name a network interface; where one cannot, al
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from flowsieve.errors import BadTopology
-from flowsieve.header.address import Prefix
+from flowsieve.header.host_groups import IPV4_NETWORK, HostAddresses, host_addresses
 from flowsieve.network.topology import Topology
 
 HOST_INTERFACE = "eth0"
 SWITCHES = "switches"  # the name of the namespace in which the bridges are
-IPV4_NETWORK = ipaddress.IPv4Network("10.0.0.0/8")
 IPV6_BITS = 64
-EVENTS_IPV6 = ipaddress.IPv6Address("ff02::f10e:0:0")  # + a host's number; none of the groups that tags have
-EVENTS_IPV4 = ipaddress.IPv4Address("224.128.0.0")
 MAX_PORTS = 4_000  # of all switches together; one command line holds them all
 # A decision is cached for the prefix that it depends on; otherwise nearly for each address alone.
 FLOW_TABLE = "prefixes=ipv6_dst,ip_dst"
@@ -47,42 +42,6 @@ HOST_SETTINGS = MappingProxyType(
         "net/ipv6/conf/default/addr_gen_mode": "1",  # no link-local address
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HostAddresses:
-    """What a host's interface answers to.
-
-    A datagram to a host's own address reaches one of its applications, so events come to a group that is the
-    host's alone and that all its applications can join: `events_ipv6` or `events_ipv4`.
-    """
-
-    ipv6: str
-    ipv4: str
-    mac: str
-    events_ipv6: str
-    events_ipv4: str
-
-    def events(self, family: int) -> tuple[int, Prefix]:
-        """Where events for this host are sent on the last hop: the MAC address and the address."""
-        address = Prefix.parse(self.events_ipv6 if family == 6 else self.events_ipv4)
-        if family == 6:
-            return 0x3333 << 32 | address.first & 0xFFFFFFFF, address
-        return 0x01005E << 24 | address.first & 0x7FFFFF, address
-
-
-def host_addresses(topology: Topology) -> dict[str, HostAddresses]:
-    """The addresses of all hosts of a network, by their numbers: a host that comes later changes nobody's."""
-    return {
-        host: HostAddresses(
-            ipv6=topology.endpoint(host).address,
-            ipv4=str(IPV4_NETWORK[number]),
-            mac=_mac(number),
-            events_ipv6=str(EVENTS_IPV6 + number),
-            events_ipv4=str(EVENTS_IPV4 + number),
-        )
-        for number, host in enumerate(topology.hosts, 1)
-    }
 
 
 class Blueprint:
@@ -216,8 +175,3 @@ def _namespace_names(topology: Topology) -> Mapping[str, str]:
     own = all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", host) for host in topology.hosts)
     own = own and SWITCHES not in topology.hosts
     return {host: host if own else f"h{number}" for number, host in enumerate(topology.hosts)}
-
-
-def _mac(number: int) -> str:
-    """A locally administered address."""
-    return ":".join(f"{byte:02x}" for byte in (0x02, 0x00, *number.to_bytes(4, "big")))

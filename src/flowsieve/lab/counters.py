@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowsieve.errors import SwitchError
-from flowsieve.lab.daemon import packets_taken
 from flowsieve.lab.lab import Lab
 from flowsieve.lab.namespace import entered
+from flowsieve.lab.vswitchd import packets_taken
 
 PATIENCE_SECONDS = 5.0  # with switches that take no packet
 STEP_SECONDS = 0.0005  # between two looks

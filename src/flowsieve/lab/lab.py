@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from flowsieve.errors import BadInput, LabError, nearest
-from flowsieve.lab.blueprint import SWITCHES, Blueprint, HostAddresses, namespace_path
+from flowsieve.header.host_groups import HostAddresses
+from flowsieve.lab.blueprint import SWITCHES, Blueprint, namespace_path
 from flowsieve.lab.keeper import DESCRIPTION, wait_for_switches
 from flowsieve.lab.machine import DATABASE_SCHEMA, check_machine, environment
 from flowsieve.lab.namespace import entered

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from flowsieve.errors import BadTopology, nearest
-from flowsieve.network.numbers import Numbers, own_numbers
+from flowsieve.network.port_numbers import Numbers, own_numbers
 
 DEFAULT_LATENCY_MS = 0.05
 MAX_LATENCY_MS = 3_600_000

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from flowsieve.config.files import read_json
+from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
 from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.header.tag import POOLS, Tag
-from flowsieve.index.cover import MOST_LISTED
+from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.scenario.source import read_json
-from flowsieve.scenario.toml import Section
 
 INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
 DEFAULT_HEADER = "ipv6"
@@ -134,7 +134,7 @@ def _read_sample(index: Section, schema: Schema) -> EventBatch | None:
     path = index.file("sample", "events.csv")
     if path is not None:
         with index.mistakes.kept():
-            from flowsieve.scenario.events import read_events  # it takes a while to be imported
+            from flowsieve.scenario.event_files import read_events  # it takes a while to be imported
 
             events = read_events(path, schema)
             faulty, _ = events.faults()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.explain import Explanation
-from flowsieve.flow.verify import Verdict
+from flowsieve.flow.proof.explain import Explanation
+from flowsieve.flow.proof.verify import Verdict
 from flowsieve.network.topology import Topology
 
 if TYPE_CHECKING:

@@ -11,21 +11,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.publisher import SHOWN, packets_of, screen
+from flowsieve.client.batch_packets import SHOWN, packets_of, screen
 from flowsieve.content.event import EventBatch
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.control.switches import Switches
-from flowsieve.flow.compiler import Side, Tables
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
+from flowsieve.flow.tables.compiler import Side, Tables
 from flowsieve.index.sample import EventSample
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 from flowsieve.scenario.read import EventStep, RequestStep, Scenario
-from flowsieve.southbound.batch import Batch
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.batch import Batch
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import Switches
 
 SLICE = 500  # requests that are served as one net difference
 BATCH = 200_000  # events that go through the network at once

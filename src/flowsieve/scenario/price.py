@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.publisher import packets_of, screen
+from flowsieve.client.batch_packets import packets_of, screen
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute
@@ -21,7 +21,7 @@ from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
 from flowsieve.index.dzset import DzSet
 from flowsieve.scenario.read import EventStep, Scenario
-from flowsieve.southbound.embedded import EmbeddedNetwork
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 DRAWS = 20_000
 

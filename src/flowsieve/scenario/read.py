@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
 
+from flowsieve.config.mistakes import Mistakes
+from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.control.request import Request
-from flowsieve.flow.compiler import Tables
+from flowsieve.flow.tables.compiler import Tables
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.encoding import Encoding, read_encoding
-from flowsieve.scenario.mistakes import Mistakes
-from flowsieve.scenario.network import Network, read_network
-from flowsieve.scenario.requests import Filters, Ledger, read_requests
-from flowsieve.scenario.toml import Section
+from flowsieve.scenario.network_section import Network, read_network
+from flowsieve.scenario.request_files import Filters, Ledger, read_requests
 
 PARTS = ("schema", "index", "network", "step")
 STEP_KEYS = ("requests", "events")
@@ -123,7 +123,7 @@ def _read_steps(
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
     filters, ledger = Filters(encoding.schema, encoding.check_cover), Ledger()
-    from flowsieve.scenario.events import EventFile, check_ids  # it takes a while to be imported
+    from flowsieve.scenario.event_files import EventFile, check_ids  # it takes a while to be imported
 
     event_files: list[EventFile] = []
     for kind, path in files:

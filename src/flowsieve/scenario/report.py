@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv as pacsv
 
-from flowsieve.client.publisher import SHOWN, Screened
+from flowsieve.client.batch_packets import SHOWN, Screened
 from flowsieve.content.event import EventBatch
 from flowsieve.errors import BadScenario
 from flowsieve.index.dz import Dz

@@ -6,26 +6,33 @@ import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowsieve.config.mistakes import Mistakes
+from flowsieve.config.toml import Section
 from flowsieve.content.schema import shown
-from flowsieve.control.discoverer import PUNTS as DISCOVERY_PUNTS
+from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
-from flowsieve.flow.compiler import Tables
-from flowsieve.flow.service import Punt, host_ports, with_ports
-from flowsieve.header.control import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.flow.tables.compiler import Tables
+from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
-from flowsieve.network.numbers import Numbers
+from flowsieve.network.port_numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.scenario.encoding import Encoding, read_encoding
-from flowsieve.scenario.mistakes import Mistakes
-from flowsieve.scenario.network import Network, read_network
+from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
-from flowsieve.scenario.toml import Section
-from flowsieve.serving.desk import LEASE_SECONDS, MOST_AT_ONCE
-from flowsieve.serving.reach import NAMES, REACH_KEYS, SWITCHES, Reach, check_listened, read_reach
-from flowsieve.southbound.openflow.address import Address
+from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
+from flowsieve.serving.site.switch_access import (
+    NAMES,
+    REACH_KEYS,
+    SWITCHES,
+    SwitchAccess,
+    check_listened,
+    read_reach,
+)
+from flowsieve.southbound.socket_address import Address
 
 CONTROLLER = "controller"
 KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *REACH_KEYS)
@@ -80,7 +87,7 @@ class Config:
     encoding: Encoding
     network: Network | None
     service: Service
-    reach: Reach | None = None
+    reach: SwitchAccess | None = None
     finds_links: bool = False
     finds_hosts: bool = False
 

@@ -12,30 +12,30 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 
-from flowsieve.control.damping import DampingSettings
-from flowsieve.control.discoverer import Discoverer
+from flowsieve.control.discovery.discoverer import Discoverer
+from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.journal import Found
-from flowsieve.control.recovery import recover, snapshot
-from flowsieve.control.remake import remade
-from flowsieve.control.sqlite_journal import SqliteJournal
-from flowsieve.control.switches import Connected
+from flowsieve.control.memory.journal import Found
+from flowsieve.control.memory.rebuild import remade
+from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.memory.sqlite_journal import SqliteJournal
+from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
-from flowsieve.lab.deliveries import deliveries_of
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.leases import Promises
+from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
-from flowsieve.serving.desk import Desk
-from flowsieve.serving.ears import Ears
-from flowsieve.serving.explorer import Explorer
-from flowsieve.serving.gauges import Sources
-from flowsieve.serving.http import taking_calls
-from flowsieve.serving.inband import InbandServer
-from flowsieve.serving.leases import Promises
-from flowsieve.serving.metrics import Metrics
-from flowsieve.serving.site import Site, described, event_groups, host_behind, site_of, with_switches
-from flowsieve.serving.tokens import Tokens, kept_secret
+from flowsieve.serving.event_router import EventRouter
+from flowsieve.serving.http.app import taking_calls
+from flowsieve.serving.inband.inband_server import InbandServer
+from flowsieve.serving.metrics.gauges import Sources
+from flowsieve.serving.metrics.metrics import Metrics
+from flowsieve.serving.site.site import Site, described, event_groups, host_behind, site_of, with_switches
+from flowsieve.southbound.fabric import Connected
 from flowsieve.southbound.numbered import NumberedSwitches
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Daemon:
         config: Config,
         site: Site,
         dispatcher: Dispatcher,
-        desk: Desk,
+        desk: CallHandler,
         promises: Promises,
         metrics: Metrics,
         discoverer: Discoverer,
@@ -116,7 +116,7 @@ class Daemon:
 async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemon]:
     """A controller that takes requests, for the time of an `async with` block; switches go on without it."""
     service, site = config.service, site_of(config, lab)
-    metrics, ears = Metrics(), Ears()
+    metrics, router = Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
     try:
         state, ledger = recover(
@@ -127,7 +127,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
             state.grow(now)
         tokens = Tokens(kept_secret(site.folder / "secret"), state.topology)
         site.tell_tokens(tokens)
-        fabric = site.fabric(ears)
+        fabric = site.fabric(router)
         switches = site.counted(fabric, lambda: dispatcher.state.topology)
         dispatcher = Dispatcher(
             state,
@@ -141,8 +141,8 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
             damping=DampingSettings(),
             watcher=metrics,
         )
-        ears.dispatcher = dispatcher.heard
-        ears.counted = switches.heard if isinstance(switches, NumberedSwitches) else None
+        router.dispatcher = dispatcher.heard
+        router.counted = switches.heard if isinstance(switches, NumberedSwitches) else None
         async with dispatcher, fabric:
             await _connected(dispatcher)
             desk = _desk(config, site, dispatcher, tokens, metrics)
@@ -158,7 +158,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
                 closed=lambda: dispatcher.fences.closed | dispatcher.state.down,
             )
             async with discoverer:
-                ears.discoverer = discoverer
+                router.discoverer = discoverer
                 for switch in dispatcher.reachable:
                     discoverer.heard(Connected(switch))
                 metrics.watch(_sources(dispatcher, desk, journal, inband, discoverer, site))
@@ -168,7 +168,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
                     explorer = await _exploring(config, dispatcher, discoverer, desk, tokens)
                     chores.append(explorer.run())
                 # Not before: hosts whose links are not found yet would be told that they are cut off.
-                ears.inband = inband
+                router.inband = inband
                 async with taking_calls(desk, dispatcher, site.calls, metrics):
                     tasks = [asyncio.create_task(chore) for chore in chores]
                     try:
@@ -177,7 +177,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
                         for task in tasks:
                             task.cancel()
                         await asyncio.gather(*tasks, return_exceptions=True)
-                ears.inband = ears.discoverer = None
+                router.inband = router.discoverer = None
                 await inband.close()
             await _compact(dispatcher)
     finally:
@@ -185,7 +185,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
 
 
 async def _exploring(
-    config: Config, dispatcher: Dispatcher, discoverer: Discoverer, desk: Desk, tokens: Tokens
+    config: Config, dispatcher: Dispatcher, discoverer: Discoverer, desk: CallHandler, tokens: Tokens
 ) -> Explorer:
     """Have the network found, if it was not yet; who is to go on with that."""
 
@@ -200,8 +200,10 @@ async def _exploring(
     return explorer
 
 
-def _desk(config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics) -> Desk:
-    return Desk(
+def _desk(
+    config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics
+) -> CallHandler:
+    return CallHandler(
         dispatcher,
         event_groups(dispatcher.state.topology, config.encoding.tag.group.family),
         site.interface,
@@ -214,7 +216,7 @@ def _desk(config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, me
 
 def _sources(
     dispatcher: Dispatcher,
-    desk: Desk,
+    desk: CallHandler,
     journal: SqliteJournal,
     inband: InbandServer,
     discoverer: Discoverer,

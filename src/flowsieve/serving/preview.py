@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from flowsieve.control.picture import Picture
-from flowsieve.control.recovery import last_found, recover
-from flowsieve.control.sqlite_journal import look
+from flowsieve.control.memory.recovery import last_found, recover
+from flowsieve.control.memory.sqlite_journal import look
+from flowsieve.control.switches.belief import Belief
 from flowsieve.flow.diff import changes_between
-from flowsieve.lab.deliveries import deliveries_of
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
-from flowsieve.serving.site import described, site_of
+from flowsieve.serving.site.site import described, site_of
 from flowsieve.southbound.numbered import NumberedSwitches
 
 CONNECT_SECONDS = 10.0
@@ -32,10 +32,10 @@ async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict
         await fabric.wait_connected(CONNECT_SECONDS)
         counted = NumberedSwitches(fabric, lambda: state.topology)
         for switch in state.topology.switches:
-            picture = Picture(config.encoding.tag, rewritten.get(switch))
+            belief = Belief(config.encoding.tag, rewritten.get(switch))
             there, strange = await fabric.look(switch)
-            strays = picture.read(counted.told(switch, there))
-            _, ops = picture.steps(changes_between(picture.held, state.table(switch)), None, ())
+            strays = belief.read(counted.told(switch, there))
+            _, ops = belief.steps(changes_between(belief.held, state.table(switch)), None, ())
             kinds = Counter(op.kind.name.lower() for op in [*strays, *ops])
             kinds["remove"] += strange
             if +kinds:

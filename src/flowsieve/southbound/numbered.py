@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from flowsieve.control.switches import LiveSwitches, PortChanged, SwitchEvent
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
-from flowsieve.flow.service import ANY_PORT, Punt
+from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
+from flowsieve.southbound.fabric import LiveSwitches, PortChanged, SwitchEvent
 
 NOWHERE = 0  # the port, in the topology's counting, of all that it has no port for; no table should have it
 

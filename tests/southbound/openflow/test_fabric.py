@@ -13,14 +13,14 @@ import peer
 import pytest
 from vswitch import OpenVSwitch, wait_for
 
-from flowsieve.control.switches import Connected, Disconnected, PortChanged, SwitchEvent, TableChanged
 from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow import lag
+from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, SwitchEvent, TableChanged
+from flowsieve.southbound.openflow import datapath_sync as lag
 from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
-from flowsieve.southbound.openflow.link import Timing
+from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.wire import Frame, Frames
 
 QUICK = Timing(answer=0.5, connect=1.0, echo=0.1, silence=0.5, first_retry=0.01, last_retry=0.05)

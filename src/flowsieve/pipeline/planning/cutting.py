@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.pipeline.planning import cut_kernel as kernel
-from flowsieve.pipeline.planning.material import STRING_BITS, Edges, Material
+from flowsieve.pipeline.planning.training_data import STRING_BITS, Edges, TrainingData
 
 DEPTH = 12  # halvings of a dimension
 Number = int | float
@@ -29,7 +29,7 @@ class Profile(NamedTuple):
     ends: NDArray[np.int64]
 
     @classmethod
-    def of(cls, material: Material, d: int) -> Profile:
+    def of(cls, material: TrainingData, d: int) -> Profile:
         places = material.lines[d].places
         counts = (
             material.events_at(d),
@@ -75,7 +75,7 @@ class Halvings:
         return np.searchsorted(cuts, np.arange(self.line.places), side="right")
 
 
-def avoiding(material: Material, d: int, depth: int = DEPTH) -> Halvings:
+def avoiding(material: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     """Cuts that avoid most deliveries."""
     profile = Profile.of(material, d)
 
@@ -85,7 +85,7 @@ def avoiding(material: Material, d: int, depth: int = DEPTH) -> Halvings:
     return _halvings(material.lines[d], depth, fill)
 
 
-def balancing(material: Material, d: int, depth: int = DEPTH) -> Halvings:
+def balancing(material: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     """Cuts that balance the matches; each place counts a little, so that what no event hit is still divided."""
     events, starts, ends = Profile.of(material, d)
     interested = (starts[1:] - ends[:-1]).astype(np.float64)

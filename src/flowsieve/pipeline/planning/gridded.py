@@ -8,25 +8,25 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.index.learned import AdaptivePlan, LevelwisePlan
-from flowsieve.index.levels import round_robin
-from flowsieve.index.regular import RegularPlan
+from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
+from flowsieve.index.plans.levels import round_robin
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.pipeline.planning import level_kernel as kernel
 from flowsieve.pipeline.planning.cutting import Halvings, avoiding, balancing
-from flowsieve.pipeline.planning.material import Edges, Material
 from flowsieve.pipeline.planning.selection import Chosen
 from flowsieve.pipeline.planning.simulation import bit_rows
 from flowsieve.pipeline.planning.stabbing import Places, improved
+from flowsieve.pipeline.planning.training_data import Edges, TrainingData
 
-Halve = Callable[[Material, int], Halvings]  # how a dimension is cut by itself
+Halve = Callable[[TrainingData, int], Halvings]  # how a dimension is cut by itself
 SIMULATED = 16_000  # events that a level is tried on
 
 
-def regular_plan(material: Material, bits: int, chosen: Chosen) -> RegularPlan:
+def regular_plan(material: TrainingData, bits: int, chosen: Chosen) -> RegularPlan:
     return RegularPlan.make(material.schema, bits, _names(material, chosen))
 
 
-def adaptive_plan(material: Material, bits: int, chosen: Chosen) -> AdaptivePlan:
+def adaptive_plan(material: TrainingData, bits: int, chosen: Chosen) -> AdaptivePlan:
     """Bits round robin over the dimensions, each halved where its matches balance."""
     halvings = [balancing(material, d) for d in chosen]
     widths = [halving.depth for halving in halvings]
@@ -40,7 +40,7 @@ def adaptive_plan(material: Material, bits: int, chosen: Chosen) -> AdaptivePlan
 
 
 def levelwise_plan(
-    material: Material, bits: int, chosen: Chosen, anew: bool = True, halve: Halve = avoiding
+    material: TrainingData, bits: int, chosen: Chosen, anew: bool = True, halve: Halve = avoiding
 ) -> LevelwisePlan:
     """Each level halves the dimension that leaves fewest deliveries; then, if `anew`, all cuts are chosen once more."""
     halvings = {d: halve(material, d) for d in chosen}
@@ -68,7 +68,7 @@ def _thin(line: Edges, places: Places, bits: int) -> NDArray[np.int64]:
 
 
 def _order(
-    material: Material, bits: int, axes: dict[int, tuple[int, Callable[[int], NDArray[np.int64]]]]
+    material: TrainingData, bits: int, axes: dict[int, tuple[int, Callable[[int], NDArray[np.int64]]]]
 ) -> list[int]:
     """The dimension of every level; of each is given how often it can be halved, and the cells that result."""
     points = material.points[:SIMULATED]
@@ -97,5 +97,5 @@ def _order(
     return order
 
 
-def _names(material: Material, chosen: Chosen) -> list[str]:
+def _names(material: TrainingData, chosen: Chosen) -> list[str]:
     return [material.schema.names[d] for d in chosen]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.match_kernel import popcount
+from flowsieve.pipeline.evaluation.match_kernel import popcount
 
 
 @njit(cache=True, nogil=True)

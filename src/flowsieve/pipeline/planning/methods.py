@@ -13,18 +13,18 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, nearest
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.boxes import BoxTable
-from flowsieve.pipeline.evaluation import Candidate, Score, evaluate_here
-from flowsieve.pipeline.lots import some_of
-from flowsieve.pipeline.matcher import Matcher
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.evaluation.matcher import Matcher
+from flowsieve.pipeline.evaluation.statistics import Statistics, add_events, empty_sums, of_sums
+from flowsieve.pipeline.evaluation.subsample import some_of
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
-from flowsieve.pipeline.planning.material import Material
+from flowsieve.pipeline.planning.kd_planner import kd_plan
 from flowsieve.pipeline.planning.ordering import Order, best_order, ordered_plan
-from flowsieve.pipeline.planning.parts import NUMBERS, selective_plan
 from flowsieve.pipeline.planning.selection import SELECTIONS, Chosen, Simulate, select
+from flowsieve.pipeline.planning.selective_planner import NUMBERS, selective_plan
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
-from flowsieve.pipeline.planning.tree import kd_plan
-from flowsieve.pipeline.statistics import Statistics, add_events, empty_sums, of_sums
+from flowsieve.pipeline.planning.training_data import TrainingData
 
 INDEXERS = ("ri", "si", "asi", "lw", "kd")
 AUTO = "auto"
@@ -70,8 +70,8 @@ class Workshop:
     seed: int = 0
 
     @cached_property
-    def material(self) -> Material:
-        return Material.of(self.schema, self.filters, self.events)
+    def material(self) -> TrainingData:
+        return TrainingData.of(self.schema, self.filters, self.events)
 
     @property
     def everything(self) -> Chosen:
@@ -93,7 +93,7 @@ class Workshop:
     def simulate(self) -> Simulate:
         return simulate_here(self.events, Simulation.of(self.schema, self.filters, self.bits))
 
-    def halves(self) -> tuple[Material, EventBatch]:
+    def halves(self) -> tuple[TrainingData, EventBatch]:
         """What to learn from and what to choose by: the latest events of the sample, if they have times."""
         cut = max(1, int(len(self.events) * (1 - KEPT_BACK)))
         kept = np.arange(cut, len(self.events)) if cut < len(self.events) else np.arange(cut)
@@ -127,7 +127,7 @@ class Judge:
         return evaluate_here(candidates, self.boxes, events)
 
     def order(
-        self, material: Material, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
+        self, material: TrainingData, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
     ) -> Order:
         """The best order of a level-wise plan under the budget, by fewer subscriptions and events than decide later."""
         fewer = self.fewer(ORDERED_BY)
@@ -145,7 +145,7 @@ def make(method: Method, shop: Workshop) -> IndexPlan:
     return make_over(method.indexer, shop.material, shop.bits, shop.select(method.selection), shop.judge)
 
 
-def make_over(indexer: str, material: Material, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+def make_over(indexer: str, material: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
     if indexer == "ri":
         return regular_plan(material, bits, chosen)
     if indexer == "asi":
@@ -159,7 +159,7 @@ def make_over(indexer: str, material: Material, bits: int, chosen: Chosen, judge
     return _best_parts(material, bits, chosen, judge)
 
 
-def _best_parts(material: Material, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+def _best_parts(material: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
     """The selective plan of the number of parts that does best; each is tried on events of the sample."""
     probe = material.events.take(np.arange(0, len(material.events), max(1, len(material.events) // PROBED)))
     plans = [

@@ -11,22 +11,22 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from flowsieve.index.learned import LevelwisePlan
+from flowsieve.index.plans.learned import LevelwisePlan
 from flowsieve.pipeline.planning.cutting import Halvings, avoiding
-from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.selection import Chosen
+from flowsieve.pipeline.planning.training_data import TrainingData
 
 CHANGES = 300  # tried
 Order = tuple[int, ...]  # a dimension for every level
 
 
-def ordered_plan(material: Material, bits: int, order: Order) -> LevelwisePlan:
+def ordered_plan(material: TrainingData, bits: int, order: Order) -> LevelwisePlan:
     """The level-wise plan of an order, its dimensions cut where that avoids most deliveries."""
     return _plan(material, {d: avoiding(material, d) for d in set(order)}, order)
 
 
 def best_order(
-    material: Material,
+    material: TrainingData,
     bits: int,
     chosen: Chosen,
     rate: Callable[[LevelwisePlan], float],
@@ -81,7 +81,7 @@ def _changed(order: Sequence[int], chosen: Chosen, rng: np.random.Generator) -> 
     return out
 
 
-def _plan(material: Material, halvings: dict[int, Halvings], order: Sequence[int]) -> LevelwisePlan:
+def _plan(material: TrainingData, halvings: dict[int, Halvings], order: Sequence[int]) -> LevelwisePlan:
     names = material.schema.names
     cuts = {names[d]: halvings[d].numbers(order.count(d)) for d in sorted(set(order))}
     return LevelwisePlan.make(material.schema, cuts, [names[d] for d in order])

@@ -19,14 +19,14 @@ import numpy as np
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.planning.cutting import balancing
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
-from flowsieve.pipeline.planning.material import Material
+from flowsieve.pipeline.planning.kd_planner import kd_plan
 from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.ordering import ordered_plan
 from flowsieve.pipeline.planning.selection import Chosen, select
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
-from flowsieve.pipeline.planning.tree import kd_plan
+from flowsieve.pipeline.planning.training_data import TrainingData
 
-Make = Callable[[Material], IndexPlan]
+Make = Callable[[TrainingData], IndexPlan]
 InTime = Callable[[], bool]
 SMALL_TREE = 1 << 11
 MARGIN = 1.5  # how much longer than the slowest so far something may take
@@ -136,10 +136,10 @@ def attempt(shop: Workshop, name: str, seconds: float, clock: Callable[[], float
     return Trial(name, score.fpr, round(clock() - began, 3), plan)
 
 
-def _over_the_best(make: Callable[[Material, int, Chosen], IndexPlan]) -> Callable[..., Make]:
+def _over_the_best(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Callable[..., Make]:
     """A plan over the dimensions that the greedy selection chooses."""
 
-    def of(shop: Workshop, learn: Material, in_time: InTime) -> Make:
+    def of(shop: Workshop, learn: TrainingData, in_time: InTime) -> Make:
         some = learn.events.take(np.arange(min(SELECTED_ON, len(learn.events))))
         simulate = simulate_here(some, Simulation.of(shop.schema, shop.filters, shop.bits))
         chosen = select("gs", shop.schema, shop.statistics, simulate, shop.dimensions)
@@ -148,17 +148,17 @@ def _over_the_best(make: Callable[[Material, int, Chosen], IndexPlan]) -> Callab
     return of
 
 
-def _over_all(make: Callable[[Material, int, Chosen], IndexPlan]) -> Callable[..., Make]:
+def _over_all(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Callable[..., Make]:
     return lambda shop, learn, in_time: lambda material: make(material, shop.bits, shop.everything)
 
 
-def _ordered(shop: Workshop, learn: Material, in_time: InTime) -> Make:
+def _ordered(shop: Workshop, learn: TrainingData, in_time: InTime) -> Make:
     order = shop.judge.order(learn, shop.bits, shop.everything, in_time)
     return lambda material: ordered_plan(material, shop.bits, order)
 
 
 # What takes a workshop, what to learn from and whether there is time left to search, and gives what makes plans.
-PORTFOLIO: dict[str, Callable[[Workshop, Material, InTime], Make]] = {
+PORTFOLIO: dict[str, Callable[[Workshop, TrainingData, InTime], Make]] = {
     "lw": _over_all(levelwise_plan),
     "gs+asi": _over_the_best(adaptive_plan),
     "gs+ri": _over_the_best(regular_plan),

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput
-from flowsieve.pipeline.boxes import BoxTable
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.statistics import Statistics
 from flowsieve.pipeline.planning import selection_kernel as kernel
-from flowsieve.pipeline.statistics import Statistics
 
 Chosen = tuple[int, ...]  # positions in the schema, the most selective first
 Simulate = Callable[[Sequence[Chosen]], Sequence[int]]  # what each set of dimensions would deliver

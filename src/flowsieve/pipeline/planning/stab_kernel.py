@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.match_kernel import ONE, popcount
+from flowsieve.pipeline.evaluation.match_kernel import ONE, popcount
 
 
 @njit(cache=True, nogil=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.pipeline.planning import stab_kernel as kernel
-from flowsieve.pipeline.planning.material import Material
 from flowsieve.pipeline.planning.simulation import bit_rows
+from flowsieve.pipeline.planning.training_data import TrainingData
 
 CANDIDATES = 1 << 10  # cuts of a dimension to choose from
 PAIRED = 8_000  # events that vote
@@ -39,7 +39,7 @@ def fewest_unstabbed(pairs: NDArray[np.int64], number: int) -> tuple[int, ...]:
     return min(combinations(range(n), number), key=left)
 
 
-def improved(material: Material, cuts: dict[int, Places], rounds: int = 2) -> dict[int, Places]:
+def improved(material: TrainingData, cuts: dict[int, Places], rounds: int = 2) -> dict[int, Places]:
     """The cuts of each dimension, as many as they were; a string keeps its own."""
     points = material.points[:PAIRED]
     now = dict(cuts)
@@ -50,7 +50,7 @@ def improved(material: Material, cuts: dict[int, Places], rounds: int = 2) -> di
     return now
 
 
-def candidates(material: Material, d: int) -> Places:
+def candidates(material: TrainingData, d: int) -> Places:
     """Places where some box begins or ends; of many, those that most boxes share or that are spread evenly."""
     places = material.lines[d].places
     weight = np.bincount(material.first[:, d], minlength=places + 1)
@@ -63,7 +63,7 @@ def candidates(material: Material, d: int) -> Places:
     return np.unique(every[np.searchsorted(share, np.linspace(0, 1, CANDIDATES, endpoint=False))])
 
 
-def _recut(material: Material, points: NDArray[np.int64], cuts: dict[int, Places], d: int) -> Places:
+def _recut(material: TrainingData, points: NDArray[np.int64], cuts: dict[int, Places], d: int) -> Places:
     number, known = len(cuts[d]), candidates(material, d)
     if len(known) <= number:
         return np.concatenate([known, np.full(number - len(known), material.lines[d].places)])
@@ -87,7 +87,7 @@ def _recut(material: Material, points: NDArray[np.int64], cuts: dict[int, Places
 
 
 def _passing(
-    material: Material, points: NDArray[np.int64], others: Sequence[tuple[int, Places]]
+    material: TrainingData, points: NDArray[np.int64], others: Sequence[tuple[int, Places]]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The bits of boxes that touch each cell of the other dimensions, and the rows of every event in them."""
     boxes = len(material.first)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput
-from flowsieve.index.cells import CellPlan
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
+from flowsieve.index.plans.cell_plan import CellPlan
 from flowsieve.pipeline.planning import table_cut_kernel as kernel
 
 COPIES, REACH = (

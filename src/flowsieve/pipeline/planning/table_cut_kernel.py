@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from flowsieve.index.box_kernel import bit_at, upper
-from flowsieve.index.split_kernel import cut_of, next_of
-from flowsieve.pipeline.coverage_kernel import holds
+from flowsieve.index.covers.box_kernel import bit_at, upper
+from flowsieve.index.plans.split_kernel import cut_of, next_of
+from flowsieve.pipeline.evaluation.coverage_kernel import holds
 
 ONE = np.uint64(1)
 ROOT = -1  # in place of the axis that the cell above was cut on

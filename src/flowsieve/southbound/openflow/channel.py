@@ -9,20 +9,27 @@ from typing import TypeVar
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.control.switches import Connected, Disconnected, Packet, PortChanged, SwitchEvent, TableChanged
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.service import Punt
+from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow.address import Address
+from flowsieve.southbound.fabric import (
+    Connected,
+    Disconnected,
+    Packet,
+    PortChanged,
+    SwitchEvent,
+    TableChanged,
+)
 from flowsieve.southbound.openflow.entries import within
 from flowsieve.southbound.openflow.events import Applied, Refused
-from flowsieve.southbound.openflow.link import Link, Lost, Notice, Timing
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
-from flowsieve.southbound.openflow.service import Meter, changes
+from flowsieve.southbound.openflow.punts import Meter, changes
+from flowsieve.southbound.openflow.switch_session import Link, Lost, Notice, Timing
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
+from flowsieve.southbound.socket_address import Address
 
 MOST_WAITING = 1024  # requests to one switch
 Answer = TypeVar("Answer")

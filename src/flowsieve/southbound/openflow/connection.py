@@ -18,20 +18,20 @@ from typing import Any
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp
-from flowsieve.flow.service import Punt
+from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import Entry, delete_strict
 from flowsieve.southbound.openflow.events import Applied, Event, Ready, Refused
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
-from flowsieve.southbound.openflow.service import (
+from flowsieve.southbound.openflow.punts import (
     Meter,
     install,
     meter_mod,
     meters_request,
     service_request,
 )
-from flowsieve.southbound.openflow.under_way import LISTS, Batch, Change, Phase
+from flowsieve.southbound.openflow.transactions import LISTS, Batch, Change, Phase
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next

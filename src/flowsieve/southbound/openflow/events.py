@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flowsieve.southbound.openflow.entries import Entry
 from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.service import Meter
+from flowsieve.southbound.openflow.punts import Meter
 from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
 
 

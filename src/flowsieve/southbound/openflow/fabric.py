@@ -9,19 +9,19 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from flowsieve.control.switches import Connected, Disconnected, LiveSwitches, SwitchEvent
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.service import Punt
+from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
-from flowsieve.southbound.openflow.address import Address
+from flowsieve.southbound.fabric import Connected, Disconnected, LiveSwitches, SwitchEvent
 from flowsieve.southbound.openflow.channel import Channel
-from flowsieve.southbound.openflow.lag import Behind, Datapath
-from flowsieve.southbound.openflow.link import Link, Lost, Timing
+from flowsieve.southbound.openflow.datapath_sync import Behind, Datapath
 from flowsieve.southbound.openflow.ports import MAX_PORT
-from flowsieve.southbound.openflow.turned_away import TurnedAway
+from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
+from flowsieve.southbound.openflow.switch_session import Link, Lost, Timing
+from flowsieve.southbound.socket_address import Address
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
@@ -74,7 +74,7 @@ class OpenFlowFabric(LiveSwitches):
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._greeted = 0
-        self._turned_away = TurnedAway()
+        self._turned_away = RejectedPeers()
 
     # Beginning and end.
 

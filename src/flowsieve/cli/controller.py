@@ -1,0 +1,206 @@
+"""`flowsieve controller` and `flowsieve token`: the commands around `flowsieve.serving`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flowsieve.cli import view as show
+from flowsieve.cli.lab import Name, chosen
+from flowsieve.errors import BadInput, nearest
+from flowsieve.lab.machine import check_machine
+
+if TYPE_CHECKING:
+    from flowsieve.lab.lab import Lab
+    from flowsieve.serving.config import Config
+    from flowsieve.serving.daemon import Daemon
+
+FORMATS = ("text", "json")
+ConfigFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG.toml",
+        help="Schema and index, as in a scenario; its network and switches, if it has any; and [controller].",
+    ),
+]
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object: time, level, where it comes from, what it says."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        told = {
+            "time": at,
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            told["trace"] = self.formatException(record.exc_info)
+        return json.dumps(told)
+
+
+def controller(
+    config: ConfigFile,
+    lab: Name = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read the configuration, and say whether it is right.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be changed in the switches.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Tell what happens, on standard error.")] = False,
+    log_format: Annotated[
+        str, typer.Option("--log-format", metavar="F", help="How: text, or json, an object a line.")
+    ] = "text",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object once it is ready, and nothing else.")
+    ] = False,
+) -> int:
+    """Control the switches of a lab, or others: take requests of hosts, keep the tables at what they ask for.
+
+    It runs until it is interrupted; the switches then go on with what they have, and a controller that is started
+    again takes them up as they are. SIGHUP has it read its configuration again.
+    """
+    gc.disable()  # what is imported and remembered is large, and stays; `serve` goes on with collecting
+    _log(verbose, log_format)
+    from flowsieve.serving.config import read_config
+
+    setting = read_config(config)
+    if check:
+        show.out.print(f"{config} is right")
+        return 0
+    found = _lab_of(setting, lab)
+    if dry_run:
+        from flowsieve.serving.preview import would_change
+
+        changes = asyncio.run(would_change(setting, found))
+        if as_json:
+            print(json.dumps({"changes": changes}), flush=True)
+        elif not changes:
+            show.out.print("nothing would be changed")
+        for switch, kinds in {} if as_json else changes.items():
+            show.out.print(f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items()))
+        return 0
+
+    from flowsieve.serving.daemon import serve  # it takes a while to be imported
+
+    def ready(daemon: Daemon, seconds: float) -> None:
+        addresses, topology = daemon.site.calls, daemon.dispatcher.state.topology
+        if as_json:
+            known = len(daemon.dispatcher.state.subscriptions)
+            told = {"control": addresses[0], "http": addresses, "subscriptions": known}
+            named = {"lab": found.name} if found is not None else {}
+            print(json.dumps(named | told | {"seconds": round(seconds, 3)}), flush=True)
+            return
+        host, there = next(iter(topology.hosts), "HOST"), len(topology.switches)
+        if found is not None:
+            hint = f"flowsieve lab exec {host} flowsieve sub True"
+        else:
+            hint = f"flowsieve token {config} {host}, and on that host: flowsieve sub True"
+        rows = {
+            "controller": f"of {daemon.site.name}, {there} switches, in {seconds:.2f} s",
+            "requests": ", ".join(addresses) + (", in band" if setting.service.inband else ""),
+            "try": hint,
+        }
+        show.out.print(show.facts(rows))
+        show.out.print("It runs until Ctrl-C.")
+
+    asyncio.run(serve(setting, found, ready))
+    return 0
+
+
+def status(
+    control: Annotated[
+        str | None,
+        typer.Option(
+            "--control",
+            metavar="ADDRESS",
+            envvar="FLOWSIEVE_CONTROL",
+            help="Where it takes requests, http://HOST:PORT or unix:PATH; by default the lab's own.",
+        ),
+    ] = None,
+    lab: Name = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
+    ] = False,
+) -> int:
+    """Ask a controller how it stands; the exit status is 1 if something is not as it should be."""
+    from flowsieve.client.http_transport import HttpTransport
+
+    async def ask() -> dict[str, Any]:
+        transport = HttpTransport(control or f"unix:{chosen(lab).requests}")
+        try:
+            return dict(await transport.get("/v1/status"))
+        finally:
+            await transport.close()
+
+    found = asyncio.run(ask())
+    if as_json:
+        print(json.dumps(found), flush=True)
+    else:
+        show.out.print(show.facts(_status_rows(found)))
+    return 0 if found["ready"] else 1
+
+
+def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
+    troubles = [f"{name}: {why}" for name, why in found["troubles"].items()]
+    down = [" - ".join(edge) for edge in found["down"]]
+    return {
+        "ready": "yes" if found["ready"] else "no; " + "; ".join(troubles or ["trees are being mended"]),
+        "switches": f"{found['connected']} of {found['switches']} connected",
+        "links": f"{found['links']}" + (f", down: {', '.join(down)}" if down else ", all up"),
+        "interests": f"{found['subscriptions']:,} subscriptions, {found['advertisements']:,} advertisements",
+        "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
+        "operations": f"{found['operations']:,} acknowledged since it started",
+    }
+
+
+def token(
+    config: ConfigFile,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The host that is to show it.")],
+    lab: Name = None,
+) -> int:
+    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
+    from flowsieve.serving.calls.tokens import Tokens, kept_secret
+    from flowsieve.serving.config import read_config
+    from flowsieve.serving.preview import known_topology
+    from flowsieve.serving.site.site import site_of
+
+    setting = read_config(config)
+    found = chosen(lab) if setting.reach is None else None
+    site, topology = site_of(setting, found), known_topology(setting, found)
+    if host not in topology.hosts:
+        raise BadInput(f"there is no host {host!r} in {site.name}{nearest(host, topology.hosts)}")
+    print(Tokens(kept_secret(site.folder / "secret"), topology).of(host), flush=True)
+    return 0
+
+
+def _lab_of(setting: Config, lab: str | None) -> Lab | None:
+    """The lab that a configuration is for; None if it has switches of its own."""
+    if setting.reach is None:
+        check_machine()
+        return chosen(lab)
+    if lab is not None:
+        raise BadInput(f"{setting.path} has [switches] of its own, so there is no use in --lab {lab}")
+    return None
+
+
+def _log(verbose: bool, how: str) -> None:
+    if how not in FORMATS:
+        raise BadInput(f"there is no log format {how!r}; right is {' or '.join(FORMATS)}")
+    handler = logging.StreamHandler()
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if how == "json" else text)
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
+    for other in ("httpx", "httpcore"):  # they tell of every connection
+        logging.getLogger(other).setLevel(logging.WARNING)

@@ -1,0 +1,54 @@
+"""What planning and evaluation show to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowsieve.cli import view as show
+
+
+def plan(result: Mapping[str, Any]) -> None:
+    on = result["planned_on"]
+    show.out.print(
+        show.facts(
+            {
+                "plan": f"{result['method']}: {result['kind']}, {result['bits']} bits over "
+                f"{', '.join(result['dimensions'])}",
+                "planned on": f"{on['events']:,} of {on['of']:,} events; held back: {on['held_back']}",
+                "written": result["plan"],
+                "seconds": f"{result['seconds']:.1f}",
+            }
+        )
+    )
+    if result["portfolio"] is None:
+        return
+    tried = sorted(result["portfolio"]["tried"].items(), key=lambda item: item[1]["fpr"])
+    rows = [(name, f"{row['fpr']:.2%}", f"{row['seconds']:.1f}") for name, row in tried]
+    show.table(("tried", "false positives", "seconds"), rows, most=len(rows))
+    if result["portfolio"]["passed_over"]:
+        show.out.print(
+            f"not tried, for lack of time (--deadline S gives more): {'; '.join(result['portfolio']['passed_over'])}"
+        )
+
+
+def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> None:
+    numbers = ("false_negatives", "deliveries", "prefixes", "prefixes_max")
+    rows = [
+        (row["plan"], row["kind"], f"{row['fpr']:.2%}", *(f"{row[name]:,}" for name in numbers))
+        for row in plans
+    ]
+    head = ("plan", "kind", "false positives", "lost", "deliveries", "prefixes", "at most")
+    show.table(head, rows, words=2, most=len(rows))
+    budget = (
+        f"{result['max_dz']} dz a subscription" if result["max_dz"] else "any number of dz a subscription"
+    )
+    if "table" in result:
+        budget = f"covers for a table of {result['table']:,} entries"
+    judged = [
+        f"{row['events']:,} events, {row['matches']:,} matches: {row['judged_on']}; {budget}" for row in plans
+    ]
+    show.out.print()
+    show.out.print(
+        show.facts({"judged on": "\n".join(dict.fromkeys(judged)), "seconds": f"{result['seconds']:.1f}"})
+    )

@@ -1,0 +1,138 @@
+"""A client's session with the controller, over whatever carries its calls.
+
+A call has a number and is made again until it is answered: the controller carries it out once. The session is
+renewed now and then, so that what was asked for stays in force; neither lost packets nor a restart of the controller
+end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from typing import Any, Protocol
+
+from flowsieve.client.http_transport import HttpTransport
+from flowsieve.errors import KINDS, BadInput, ControlLost, FlowsieveError
+
+DEADLINE_SECONDS = 30.0  # for an answer
+MARGIN_SECONDS = 2.0  # beyond the deadline, for the answer's way
+PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # before a call is made again; the last one stays
+RENEWALS = 3  # within a lease
+BYE_SECONDS = 3.0
+Inside = Callable[[], AbstractContextManager[None]]
+
+
+class Transport(Protocol):
+    """What carries calls: HTTP, or the network itself."""
+
+    async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a call; raises ControlLost where none came."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def transport_to(address: str, inside: Inside = nullcontext) -> Transport:
+    """The way to a controller: `http://HOST:PORT`, `unix:PATH`, or `inband`, perhaps by an interface: `inband:eth0`."""
+    if address.startswith(("http://", "https://", "unix:")):
+        return HttpTransport(address)
+    kind, _, interface = address.partition(":")
+    if kind == "inband":
+        from flowsieve.client.inband_transport import InbandTransport
+
+        return InbandTransport.open(interface or None, inside=inside)
+    raise BadInput(
+        f"{address!r} is no address of a controller; right is http://HOST:PORT, unix:PATH or inband"
+    )
+
+
+class ControlConnection:
+    """A session that lasts until `lost` says why it does not."""
+
+    def __init__(self, transport: Transport, host: str, token: str = "") -> None:
+        self.lost: asyncio.Future[FlowsieveError] = asyncio.get_running_loop().create_future()
+        self.report: Callable[[], Mapping[str, int]] = dict  # what the controller is told with each renewal
+        self.held = 0  # interests that the controller is to hold for us
+        self._transport = transport
+        self._about = {"session": os.urandom(16).hex(), "host": host, "token": token}
+        self._numbers = count(1)
+        self._waiting: set[int] = set()
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def ask(self, op: str, deadline: float = DEADLINE_SECONDS, **fields: object) -> Mapping[str, Any]:
+        """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong."""
+        if self.lost.done():
+            raise self.lost.result()
+        number = next(self._numbers)
+        self._waiting.add(number)
+        message = {**self._about, "n": number, "op": op, "deadline": deadline, **fields}
+        loop = asyncio.get_running_loop()
+        end, pauses = loop.time() + deadline + MARGIN_SECONDS, iter(PAUSES)
+        trouble: FlowsieveError = ControlLost("the controller does not answer")
+        try:
+            while True:
+                message["answered"] = min(self._waiting)
+                try:
+                    async with asyncio.timeout_at(end):
+                        answer = await self._transport.call(message)
+                    if answer.get("error", {}).get("kind") != "busy":
+                        return _outcome(answer)
+                    trouble = KINDS["busy"](str(answer["error"].get("text")))
+                except ControlLost as error:
+                    trouble = error
+                except TimeoutError:
+                    raise trouble from None
+                pause = next(pauses, PAUSES[-1])
+                if loop.time() + pause > end:
+                    raise trouble
+                await asyncio.sleep(pause)
+        finally:
+            self._waiting.discard(number)
+
+    def keep(self, lease: float) -> None:
+        """Renew the session from now on, so that what is asked for stays in force for longer than a lease."""
+        self._renewing = asyncio.create_task(self._renew(lease))
+
+    async def close(self) -> None:
+        """Leave in good order: the controller ends what we asked for, if it still can."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        with contextlib.suppress(FlowsieveError, TimeoutError):
+            async with asyncio.timeout(BYE_SECONDS):
+                await self.ask("bye", BYE_SECONDS, stats=dict(self.report()))
+        self._end(ControlLost("the session was closed"))
+        await self._transport.close()
+
+    async def _renew(self, lease: float) -> None:
+        while True:
+            await asyncio.sleep(lease / RENEWALS)
+            held = self.held
+            try:
+                answer = await self.ask("renew", lease, stats=dict(self.report()))
+            except ControlLost:
+                continue  # switches go on without their controller
+            except FlowsieveError as error:
+                self._end(error)
+                return
+            lease = float(answer.get("lease", lease))  # its operator may have changed it
+            if answer.get("holds", held) < min(held, self.held):
+                gone = "the controller has ended what we asked for: it had not heard of us for too long, or forgot"
+                self._end(ControlLost(gone))
+                return
+
+    def _end(self, reason: FlowsieveError) -> None:
+        if not self.lost.done():
+            self.lost.set_result(reason)
+
+
+def _outcome(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    error = answer.get("error")
+    if error is None:
+        outcome: Mapping[str, Any] = answer["ok"]
+        return outcome
+    raise KINDS.get(str(error.get("kind")), FlowsieveError)(str(error.get("text")))

@@ -1,0 +1,145 @@
+"""Discovery at work on live switches: sends the beacons, and tells in which points the network is not as described."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from types import TracebackType
+from typing import Protocol
+
+from flowsieve.control.discovery.discovery import INTERVAL_SECONDS, Discovery
+from flowsieve.control.discovery.findings import Difference, Findings
+from flowsieve.errors import BadTopology, SwitchError
+from flowsieve.flow.punt import LLDP, Punt
+from flowsieve.network.mend import Edge
+from flowsieve.network.names import Names
+from flowsieve.network.topology import Topology
+from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent
+
+log = logging.getLogger(__name__)
+
+# What switches have to hand over for it. A switch may hear all of its ports at once.
+PUNTS = (Punt.of_type(LLDP, rate=1000),)
+
+
+class Senders(Protocol):
+    """Of live switches, what discovery needs."""
+
+    async def ports(self, switch: str) -> Mapping[int, bool]: ...
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None: ...
+
+
+class Discoverer:
+    """Keeps finding for the time of an `async with` block, which the switches' own should lie within.
+
+    The caller has the switches punt `PUNTS` and passes on to `heard` what they tell.
+
+    The key is made anew at each start unless one is given, so that nothing sent before counts. `described` is the
+    network as configured, if it is; what differs from it is logged once, and once more when it is right again.
+    """
+
+    def __init__(
+        self,
+        switches: Senders,
+        names: Names,
+        described: Topology | None = None,
+        *,
+        interval: float = INTERVAL_SECONDS,
+        key: bytes | None = None,
+        closed: Callable[[], Collection[Edge]] = frozenset,
+    ) -> None:
+        self.discovery = Discovery(names, key or secrets.token_bytes(32), interval=interval)
+        self._switches = switches
+        self.described = described  # may become another
+        self._closed = closed
+        self._group = asyncio.TaskGroup()
+        self._senders: dict[str, asyncio.Task[None]] = {}
+        self._watch: asyncio.Task[None] | None = None
+        self._told: frozenset[Difference] = frozenset()
+        self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
+
+    @property
+    def findings(self) -> Findings:
+        """All that is found by now."""
+        return self.discovery.findings(_now())
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """In what the network is not as described; nothing if it was not described."""
+        if self.described is None:
+            return ()
+        return self.findings.differences(self.described, self._closed())
+
+    def heard(self, event: SwitchEvent) -> None:
+        """Take note of what a switch tells; on the loop. It never waits and never raises."""
+        if self._watch is None or self._watch.cancelling():
+            return
+        match event:
+            case Connected(switch):
+                self._stop(switch)
+                self._news[switch] = {}
+                self._senders[switch] = self._group.create_task(self._send(switch))
+            case Disconnected(switch):
+                self._stop(switch)
+                self.discovery.disconnected(switch)
+            case PortChanged(switch, port, up):
+                self._news.setdefault(switch, {})[port] = up
+                self.discovery.port_changed(switch, port, up)
+            case Packet():
+                self.discovery.heard(event, _now())
+            case _:
+                pass
+
+    async def __aenter__(self) -> Discoverer:
+        await self._group.__aenter__()
+        self._watch = self._group.create_task(self._tell())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for switch in list(self._senders):
+            self._stop(switch)
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._group.__aexit__(None, None, None)
+
+    def _stop(self, switch: str) -> None:
+        task = self._senders.pop(switch, None)
+        if task is not None:
+            task.cancel()
+
+    async def _send(self, switch: str) -> None:
+        """Have one switch send its beacons until it disconnects; a slow one holds up no other."""
+        try:
+            ports = await self._switches.ports(switch)
+            # A change that came while we waited for the answer is newer than it, or the same.
+            self.discovery.connected(switch, {**ports, **self._news[switch]})
+            while True:
+                for port, frame in self.discovery.beacons(switch, _now()):
+                    await self._switches.send_packet(switch, port, frame)
+                await asyncio.sleep(self.discovery.interval)
+        except SwitchError as error:
+            log.info("switch %s sends no more beacons: %s", switch, error)  # it will connect anew
+        except BadTopology as error:
+            log.warning("switch %s is left out of discovery: %s", switch, error)
+
+    async def _tell(self) -> None:
+        """Log what is not as described once it has lasted for some intervals, and what is right again."""
+        patience = 2 * self.discovery.interval
+        before: frozenset[Difference] = frozenset()
+        while True:
+            await asyncio.sleep(patience)
+            now = frozenset(self.differences)
+            for each in sorted((now & before) - self._told, key=str):
+                log.warning("not as configured: %s", each)
+            for each in sorted(self._told - now, key=str):
+                log.info("no longer so: %s", each)
+            self._told, before = (now & before) | (self._told & now), now
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

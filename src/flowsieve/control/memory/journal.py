@@ -1,0 +1,189 @@
+"""All that control state follows from, in order: what hosts asked, what was taken back, how the network turned out.
+
+Requests are written down before they are worked on. Replayed from the start, or on top of a snapshot, the entries
+give the state again: see `recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, Protocol
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.request import Op, Request
+from flowsieve.errors import BadInput, BadJournal
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Topology
+from flowsieve.network.topology_json import topology_from_json, topology_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made a request: a client's session, and the request's number in it; sent again, it is the same request.
+
+    `at` is the time of day, in seconds, when it came.
+    """
+
+    session: str
+    number: int
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request is about to be worked on."""
+
+    request: Request
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A request was refused, or could not be acknowledged and was taken back; `kind` and `why` as its client heard."""
+
+    request: Request
+    origin: Origin | None
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewired:
+    """The trees are to do without the links that are down."""
+
+    down: frozenset[Edge]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A switch has turned out to have room for so many entries."""
+
+    switch: str
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The network has turned out to be this one: as discovery has it, with all that was known before."""
+
+    topology: Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """No client is told that what it asked for outlives it by more than so many seconds."""
+
+    seconds: float
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised
+Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a journal holds: the last snapshot, if there is one, and all entries since."""
+
+    snapshot: Snapshot | None = None
+    entries: Sequence[Entry] = field(default=())
+
+
+class Journal(Protocol):
+    """Where entries are kept; a replicated log can take this place."""
+
+    @property
+    def number(self) -> int:
+        """That of the last entry that was written; 0 if there was none."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """How many entries it holds since the last snapshot."""
+        ...
+
+    async def append(self, entries: Sequence[Entry]) -> int:
+        """Write entries after all before; returns the number of the last when they are safe.
+
+        Numbers grow. Raises JournalError where they cannot be written, and then none of them is kept.
+        """
+        ...
+
+    async def compact(self, snapshot: Snapshot, number: int) -> None:
+        """Keep a snapshot in the place of all entries up to that number."""
+        ...
+
+
+class NoJournal:
+    """For a controller that may forget."""
+
+    number = length = 0
+
+    async def append(self, entries: Sequence[Entry]) -> int:
+        return 0
+
+    async def compact(self, snapshot: Snapshot, number: int) -> None:
+        pass
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """An entry as a JSON value."""
+    match entry:
+        case Asked(request, origin):
+            return {"kind": "asked", **_request_to_json(request), "origin": _origin_to_json(origin)}
+        case Undone(request, origin, kind, why):
+            told = {"error": kind, "why": why, "origin": _origin_to_json(origin)}
+            return {"kind": "undone", **_request_to_json(request), **told}
+        case Rewired(down):
+            return {"kind": "rewired", "down": sorted(sorted(edge) for edge in down)}
+        case Bounded(switch, capacity):
+            return {"kind": "bounded", "switch": switch, "capacity": capacity}
+        case Promised(seconds):
+            return {"kind": "promised", "seconds": seconds}
+        case Found(topology):
+            return {"kind": "found", "network": topology_to_json(topology)}
+
+
+def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
+    """The entry that `entry_to_json` wrote down."""
+    try:
+        match data["kind"]:
+            case "asked":
+                return Asked(_request_from_json(data, schema), _origin_from_json(data["origin"]))
+            case "undone":
+                request, origin = _request_from_json(data, schema), _origin_from_json(data["origin"])
+                return Undone(request, origin, data["error"], data["why"])
+            case "rewired":
+                return Rewired(frozenset(frozenset(edge) for edge in data["down"]))
+            case "bounded":
+                return Bounded(data["switch"], data["capacity"])
+            case "promised":
+                return Promised(float(data["seconds"]))
+            case "found":
+                return Found(topology_from_json(data["network"]))
+    except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
+        raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
+    raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")
+
+
+def _request_to_json(request: Request) -> dict[str, Any]:
+    text = request.filter.text if request.filter is not None else None
+    return {"op": request.op.value, "id": request.id, "host": request.host, "filter": text}
+
+
+def _request_from_json(data: Mapping[str, Any], schema: Schema) -> Request:
+    op, text = Op(data["op"]), data["filter"]
+    if not isinstance(text, str if op.adding else NoneType):
+        raise ValueError(f"{op.value} with the filter {text!r}")
+    filter = Filter.known(text, schema) if text is not None else None  # it was read before it was written
+    return Request(op, data["id"], data["host"], filter)
+
+
+def _origin_to_json(origin: Origin | None) -> list[object] | None:
+    return [origin.session, origin.number, origin.at] if origin is not None else None
+
+
+def _origin_from_json(data: Sequence[Any] | None) -> Origin | None:
+    return Origin(*data) if data is not None else None

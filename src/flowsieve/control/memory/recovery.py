@@ -1,0 +1,200 @@
+"""Control state from what a journal holds, and the snapshots that keep a journal short."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from flowsieve.content.filter import Filter
+from flowsieve.control.memory.journal import (
+    Asked,
+    Bounded,
+    Entry,
+    Found,
+    Past,
+    Promised,
+    Rewired,
+    Snapshot,
+    Undone,
+)
+from flowsieve.control.memory.snapshot_format import (
+    covers_from_json,
+    covers_name,
+    covers_to_json,
+    fit_from_json,
+    fit_name,
+    fit_to_json,
+)
+from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.state import ControlState
+from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
+from flowsieve.flow.tables.compiler import Side
+from flowsieve.index.dz import Dz
+from flowsieve.network.topology import Topology
+from flowsieve.network.topology_json import topology_from_json, topology_to_json
+from flowsieve.network.tree import SpanningTree, TreeMap
+
+log = logging.getLogger(__name__)
+
+_ADDS = {Side.PUBLISHER: Op.ADVERTISE, Side.SUBSCRIBER: Op.SUBSCRIBE}
+_ENDS = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
+
+MakeState = Callable[[TreeMap | None], ControlState]  # a fresh state, on the given trees
+
+
+def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
+    """All that the state and the ledger hold, as a JSON value."""
+    found = {"found": topology_to_json(state.topology)} if state.found else {}
+    fit = {"fit": fit_to_json(fit_name(state), state.fit)} if state.bounded else {}
+    interests = [(side, each) for side in Side for each in state.interests(side).values()]
+    return {
+        **found,
+        **fit,
+        "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
+        "down": sorted(sorted(edge) for edge in state.down),
+        "bounds": dict(state.bounds),
+        "interests": [[side.name, each.id, each.host, each.filter.text] for side, each in interests],
+        "covers": covers_to_json(covers_name(state), [each.dz for _, each in interests]),
+        "sessions": ledger.to_json(),
+        "promised": ledger.promised,
+    }
+
+
+def last_found(past: Past) -> Topology | None:
+    """The network as it was found last, if it was."""
+    found = [entry.topology for entry in past.entries if isinstance(entry, Found)]
+    if not found and past.snapshot is not None and "found" in past.snapshot:
+        return topology_from_json(past.snapshot["found"])
+    return found[-1] if found else None
+
+
+def recover(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
+    """The state that the entries lead to, and what came of the requests."""
+    try:
+        return _recovered(past, make)
+    except BadFilter as error:  # what was written had been read
+        raise BadJournal(f"the journal has a filter that cannot be read: {error}") from None
+
+
+def _recovered(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
+    state, ledger = _from_snapshot(past.snapshot, make)
+    run: list[Asked] = []
+    for entry in past.entries:
+        if isinstance(entry, Asked) and not state.bounded:
+            run.append(entry)
+            continue
+        if run:
+            _replay_all(state, ledger, run)
+            run.clear()
+        replay(state, ledger, entry)
+    _replay_all(state, ledger, run)
+    return state, ledger
+
+
+def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
+    """Take up one entry; a request that was refused then is refused now."""
+    match entry:
+        case Asked(request, origin):
+            try:
+                if not state.step([request]).refused:
+                    ledger.asked(request, origin)
+            except BadFilter as error:
+                _check_readable(request)
+                log.warning(
+                    "%s %s of %s is left out: %s",
+                    request.op.value,
+                    request.id,
+                    request.host,
+                    error,
+                )
+            except BadInput:
+                pass  # it was bad then, too
+        case Undone(request, origin, kind, why):
+            if ledger.brought(request, origin) and request.id in state.interests(request.op.side):
+                state.step([Request(_ENDS[request.op], request.id, request.host)])
+            ledger.undone(request, origin, kind, why)
+        case Rewired(down):
+            with suppress(Refused):  # as it was then
+                state.rewire(down)
+        case Bounded(switch, capacity):
+            with suppress(Refused):
+                state.bound(switch, capacity)
+        case Found(topology):
+            state.grow(topology)
+        case Promised(seconds):
+            ledger.promise(seconds)
+
+
+def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
+    """Many requests as one slice, where none of them was bad; tables do not depend on the order of requests.
+
+    Nothing is refused, since no table is bounded.
+    """
+    requests = [entry.request for entry in run]
+    try:
+        state.check(*requests)
+        state.step(_lasting(requests))
+    except BadInput:
+        for entry in run:
+            replay(state, ledger, entry)
+        return
+    for entry in run:
+        ledger.asked(entry.request, entry.origin)
+
+
+def _check_readable(request: Request) -> None:
+    """Raise BadFilter if a request's filter means nothing any more; one that means too much to be covered passes."""
+    if request.filter is not None:
+        Filter.parse(request.filter.text, request.filter.schema)
+
+
+def _lasting(requests: Sequence[Request]) -> list[Request]:
+    """The requests without those that came and were ended again by one of them: most, where clients come and go."""
+    came: dict[tuple[Side, str], int] = {}
+    left: list[Request | None] = list(requests)
+    for at, request in enumerate(requests):
+        key = (request.op.side, request.id)
+        if request.op.adding:
+            came[key] = at
+        elif key in came:
+            left[at] = left[came.pop(key)] = None
+    return [request for request in left if request is not None]
+
+
+def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[ControlState, Ledger]:
+    if data is None:
+        return make(None), Ledger()
+    try:
+        trees = TreeMap(
+            tuple(
+                (Dz.parse(dz), SpanningTree(root, parent, tuple(others)))
+                for dz, root, parent, others in data["trees"]
+            )
+        )
+        if "found" in data:
+            state = make(None)
+            state.grow(topology_from_json(data["found"]), trees)
+        else:
+            state = make(trees)
+        covers = covers_from_json(data.get("covers"), covers_name(state))
+        read = partial(Filter.parse if covers is None else Filter.known, schema=state.plan.schema)
+        requests = {(each.op.side, each.id): each for each in _requests(data["interests"], read)}
+        state.rewire(frozenset(frozenset(edge) for edge in data["down"]))
+        for switch, capacity in data["bounds"].items():
+            state.bound(switch, capacity)
+        state.restore(list(requests.values()), covers, fit_from_json(data.get("fit"), fit_name(state), state))
+        ledger = Ledger.from_json(data["sessions"], requests, read)
+        ledger.promise(float(data.get("promised", 0.0)))
+        return state, ledger
+    except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
+        raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None
+
+
+def _requests(rows: Iterable[Sequence[str]], read: Callable[[str], Filter]) -> Iterable[Request]:
+    adds = {side.name: op for side, op in _ADDS.items()}
+    for side, id, host, text in rows:
+        yield Request(adds[side], id, host, read(text))

@@ -1,0 +1,76 @@
+"""The controller's belief of one switch: what it has acknowledged, and the way from there to another table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from flowsieve.flow.diff import Change, FlowOp, Kind, Ports, apply_changes
+from flowsieve.flow.entry import CONTENT_PRIORITY, Action, Deliver, Flow, content_flow, match_of
+from flowsieve.flow.order import ordered
+from flowsieve.header.tag import Tag
+from flowsieve.index.dz import WHOLE_SPACE, Dz
+
+MOST_REMEMBERED = 1 << 14  # port sets
+
+
+class Belief:
+    """What a switch holds of ours, as long as it is `known`; nothing may build on it otherwise.
+
+    `deliveries` are the ports at which the destination becomes that of the host there.
+    """
+
+    def __init__(self, tag: Tag, deliveries: Mapping[int, Deliver] | None = None) -> None:
+        self.held: dict[Dz, Ports] = {}
+        self.known = True
+        self._tag = tag
+        self._deliveries = deliveries or {}
+        self._actions: dict[Ports, tuple[Action, ...]] = {}
+
+    def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
+        """Believe what a switch holds; the operations that remove what is no entry of ours from our group."""
+        self.held, strays = {}, []
+        held, group, dz_of = self.held, self._tag.group, self._tag.dz
+        known: dict[int, Ports | None] = {}  # few actions stand in many entries, the same objects in most
+        for flow in flows:
+            where = flow.match.destination
+            if not group.covers(where):
+                continue
+            dz, actions = dz_of(where), flow.actions
+            if id(actions) not in known:
+                known[id(actions)] = self._sent_to(actions)
+            ports = known[id(actions)]
+            if ports is not None and flow.priority == CONTENT_PRIORITY + dz.length:
+                held[dz] = ports
+            else:
+                strays.append(FlowOp(Kind.REMOVE, flow))
+        self.known = True
+        return strays
+
+    def _sent_to(self, actions: tuple[Action, ...]) -> Ports | None:
+        """The ports of an entry of ours that has these actions; None if none has."""
+        ports = tuple(sorted(action.port for action in actions))
+        ours = content_flow(self._tag, WHOLE_SPACE, ports, self._deliveries)
+        return ports if ours.actions == actions else None
+
+    def steps(
+        self, changes: Sequence[Change], capacity: int | None, partitions: Sequence[Dz]
+    ) -> tuple[list[Change], list[FlowOp]]:
+        """The changes in a safe order, as steps and as operations."""
+        steps = ordered(self.held, changes, capacity, partitions)
+        return steps, [self._operation(step) for step in steps]
+
+    def _operation(self, change: Change) -> FlowOp:
+        """What `flow_op` makes of a change; few port sets stand in many entries, so their actions are remembered."""
+        dz, old, new = change
+        ports = new if new is not None else old or ()
+        actions = self._actions.get(ports)
+        if actions is None:
+            actions = content_flow(self._tag, dz, ports, self._deliveries).actions
+            if len(self._actions) < MOST_REMEMBERED:
+                self._actions[ports] = actions
+        kind = Kind.REMOVE if new is None else Kind.INSTALL if old is None else Kind.MODIFY
+        return FlowOp(kind, Flow(match_of(self._tag, dz), CONTENT_PRIORITY + dz.length, actions))
+
+    def acknowledge(self, steps: Iterable[Change]) -> None:
+        """The switch has carried out these steps."""
+        apply_changes(self.held, steps)

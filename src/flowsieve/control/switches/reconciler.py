@@ -1,0 +1,182 @@
+"""One switch kept at the table that it should have, while connections come and go.
+
+Changes that are asked for while the switch is busy wait and become one net difference. Where it is unknown what
+the switch holds, its table is read and the smallest difference to what it should be is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from flowsieve.control.switches.belief import Belief
+from flowsieve.errors import SwitchError, TableFull
+from flowsieve.flow.diff import Change, Ports, changes_between
+from flowsieve.index.dz import Dz
+from flowsieve.southbound.fabric import LiveSwitches
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.05
+
+
+class Reconciler:
+    """`ask` for changes and wait until they are `reached`; `run` does the work.
+
+    `aim` is the whole table that the switch should have by now. `full` hears how many entries the switch turned
+    out to have room for, `repaired` how many operations it took to set a table right that was read.
+    """
+
+    def __init__(
+        self,
+        switch: str,
+        switches: LiveSwitches,
+        belief: Belief,
+        *,
+        aim: Callable[[], Mapping[Dz, Ports]],
+        capacity: Callable[[], int | None],
+        partitions: Sequence[Dz],
+        full: Callable[[TableFull], None],
+        repaired: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.switch = switch
+        self.belief = belief
+        self.operations = 0
+        self.trouble: str | None = "it has not connected yet"  # why it is not where it should be
+        belief.known = False
+        self._switches = switches
+        self._aim = aim
+        self._capacity = capacity
+        self._partitions = partitions
+        self._full = full
+        self._repaired = repaired
+        self._connected = False
+        self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
+        self._asked = self._reached = self._doubts = 0
+        self._wake = asyncio.Event()
+        self._waiting: deque[tuple[int, Arrival]] = deque()  # in the order of what they wait for
+
+    @property
+    def settled(self) -> bool:
+        """Whether the switch has acknowledged all that it should hold."""
+        return self.belief.known and self._reached == self._asked
+
+    def ask(self, changes: list[Change]) -> None:
+        """Have the table changed, after all that was asked for before."""
+        self._asked += 1
+        pending = self._pending
+        for dz, old, new in changes:
+            before = pending.pop(dz, None)
+            if before is not None:
+                old = before.old
+            if old != new:
+                pending[dz] = Change(dz, old, new)
+        self._wake.set()
+
+    def reached(self) -> asyncio.Future[None]:
+        """Done when the switch has acknowledged all that was asked for so far."""
+        return arrival([self])
+
+    def expect(self, arrival: Arrival) -> None:
+        """Tell of it when the switch has acknowledged all that was asked for so far."""
+        self._waiting.append((self._asked, arrival))
+
+    def connected(self) -> None:
+        """The switch can be asked; what it holds has to be read."""
+        self._connected = True
+        self.doubt("its table was not read yet")
+
+    def disconnected(self, reason: str) -> None:
+        self._connected = False
+        self.doubt(f"it is not connected: {reason}")
+
+    def doubt(self, why: str) -> None:
+        """Read the table before anything builds on it."""
+        self.belief.known = False
+        self.trouble = why
+        self._doubts += 1
+        self._asked += 1
+        self._wake.set()
+
+    def fail(self, error: Exception) -> None:
+        """What waits cannot be had."""
+        for _, arrival in self._waiting:
+            arrival.fail(error)
+        self._waiting.clear()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._connected and not self.settled:
+                try:
+                    await self._step()
+                except TableFull as error:
+                    self.doubt(str(error))
+                    self._full(error)
+                    await asyncio.sleep(RETRY_SECONDS)
+                except SwitchError as error:
+                    log.warning("switch %s: %s", self.switch, error)
+                    self.doubt(str(error))
+                    await asyncio.sleep(RETRY_SECONDS)
+
+    async def _step(self) -> None:
+        """Make one batch of what is to be done; of no avail if doubts come up meanwhile."""
+        belief, doubts, strays, known = self.belief, self._doubts, [], self.belief.known
+        if not belief.known:
+            flows = await self._switches.read(self.switch)
+            if self._doubts != doubts:
+                return
+            strays = belief.read(flows)
+            self._pending = {change.dz: change for change in changes_between(belief.held, self._aim())}
+        version, changes, self._pending = self._asked, list(self._pending.values()), {}
+        steps, ops = belief.steps(changes, self._capacity(), self._partitions)
+        if strays or ops:
+            await self._switches.apply(self.switch, strays + ops)
+            if self._doubts != doubts:
+                return
+            belief.acknowledge(steps)
+            self.operations += len(strays) + len(ops)
+            if not known and self._repaired is not None:
+                self._repaired(self.switch, len(strays) + len(ops))
+        self.trouble = None
+        self._reached = version
+        self._tell()
+
+    def _tell(self) -> None:
+        waiting, reached = self._waiting, self._reached
+        while waiting and waiting[0][0] <= reached:
+            waiting.popleft()[1].tell()
+
+
+class Arrival:
+    """One who waits for some switches, each of which tells when it is there; thousands wait, so it is no task."""
+
+    __slots__ = ("future", "left")
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(self) -> None:
+        self.left -= 1
+        if self.left == 0 and not self.future.done():
+            self.future.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+def arrival(reconcilers: Iterable[Reconciler]) -> asyncio.Future[None]:
+    """Done when all of these switches have acknowledged all that was asked of them so far."""
+    busy = [each for each in reconcilers if not each.settled]
+    made = Arrival(len(busy))
+    for each in busy:
+        each.expect(made)
+    if not busy:
+        made.future.set_result(None)
+    return made.future

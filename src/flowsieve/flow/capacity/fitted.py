@@ -1,0 +1,261 @@
+"""Tables that fit their switches: exact where there is room, otherwise coarsened where it costs least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.errors import TableFull
+from flowsieve.flow.capacity import coarsen_kernel
+from flowsieve.flow.capacity.weights import BY_VOLUME, Weights
+from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.tables import trie_kernel
+from flowsieve.flow.tables.compiler import Compiler, Tables
+from flowsieve.index.dz import Dz
+
+SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request fits
+WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
+CLOSE, LARGE = 0.995, 200  # a table of so many entries is full if it fills this share of its goal
+ROUNDS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """A coarsened table, the price of an entry that it was made at, and the unwanted copies per event to expect."""
+
+    table: dict[Dz, Ports]
+    price: float
+    waste: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How tables were made to fit: all that they owe to the past, and not to the interests alone.
+
+    `withheld` is what could not be had, and `loose` the switches that are coarse or have been.
+    """
+
+    weights: Weights = BY_VOLUME
+    coarse: Mapping[str, Coarse] = field(default_factory=dict)
+    withheld: Mapping[str, list[Change]] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
+
+
+def room(capacity: int) -> int:
+    """How many entries a table may hold at rest: one is kept for the covering entry of a tight update (flow.order)."""
+    return max(capacity - 1, min(capacity, 1))
+
+
+class FittedTables:
+    """The aims of all switches: what the compiler wants, made to fit each switch's capacity."""
+
+    def __init__(
+        self,
+        compiler: Compiler,
+        capacity: Mapping[str, int] | int | None = None,
+        weights: Weights = BY_VOLUME,
+    ) -> None:
+        self.compiler = compiler
+        switches = compiler.topology.switches
+        if isinstance(capacity, int):
+            capacity = dict.fromkeys(switches, capacity)
+        self.capacity: Mapping[str, int] = capacity or {}
+        self.weights = weights
+        self._coarse: dict[str, Coarse] = {}
+        self._withheld: dict[str, list[Change]] = {}
+        self._loose: set[str] = set()  # switches that are coarse or have been
+
+    def bound(self, switch: str, capacity: int) -> None:
+        """From the next update on, a switch has room for so many entries."""
+        self.capacity = {**self.capacity, switch: capacity}
+        self._withheld.setdefault(switch, [])
+
+    def update(self) -> dict[str, list[Change]]:
+        """The net difference of all aims since the last update.
+
+        Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back
+        and update again.
+        """
+        update = self.compiler.update()
+        exact = update.by_switch()
+        if not self.capacity:
+            return exact
+        was = dict(self._coarse)
+        exact = joined(self._withheld, exact)
+        pending = update.touched | self._withheld.keys()
+        try:
+            while pending:
+                pending, more = self._expect_more_from(
+                    {switch for switch in sorted(pending) if self._fit(switch)}
+                )
+                exact = joined(exact, more)
+        except TableFull:
+            again = update.touched | self._withheld.keys()  # also what is full and changes nothing by itself
+            self._coarse, self._withheld = was, {switch: [] for switch in again} | exact
+            raise
+        self._withheld = {}
+        for switch in sorted(was.keys() | self._coarse.keys()):
+            before = was[switch].table if switch in was else self._exact_before(switch, exact.get(switch, []))
+            changes = changes_between(before, self.table(switch))
+            exact.pop(switch, None)
+            if changes:
+                exact[switch] = changes
+        return exact
+
+    @property
+    def fit(self) -> Fit:
+        """How the tables were made to fit."""
+        return Fit(self.weights, dict(self._coarse), dict(self._withheld), frozenset(self._loose))
+
+    def recall(self, fit: Fit) -> None:
+        """Have the tables as they were made to fit before, for the interests that there were then."""
+        if fit.loose != self._loose:
+            self.compiler.loosen_only(fit.loose)
+        self.compiler.update()
+        self.weights, self._loose = fit.weights, set(fit.loose)
+        self._coarse, self._withheld = dict(fit.coarse), dict(fit.withheld)
+
+    def table(self, switch: str) -> dict[Dz, Ports]:
+        """What a switch should hold: as the last update that was not refused had it."""
+        coarse = self._coarse.get(switch)
+        return coarse.table if coarse else self._exact_before(switch, self._withheld.get(switch, []))
+
+    def waste(self) -> dict[str, float]:
+        """Per coarsened switch: the unwanted copies per event that its table is expected to send."""
+        return {switch: coarse.waste for switch, coarse in sorted(self._coarse.items())}
+
+    def _exact_before(self, switch: str, changes: list[Change]) -> dict[Dz, Ports]:
+        table = self.compiler.table(switch)
+        for change in changes:
+            if change.old is None:
+                del table[change.dz]
+            else:
+                table[change.dz] = change.old
+        return table
+
+    def _expect_more_from(self, coarse: set[str]) -> tuple[set[str], dict[str, list[Change]]]:
+        """Tell the neighbours of newly coarse switches that more may arrive than they asked for; what that changes."""
+        fresh = coarse - self._loose
+        if not fresh or self.compiler.tables is not Tables.FREE:
+            return set(), {}
+        self._loose |= fresh
+        for switch in fresh:
+            self.compiler.loosen_around(switch)
+        update = self.compiler.update()
+        return update.touched, update.by_switch()
+
+    def _fit(self, switch: str) -> bool:
+        """Decide on a switch's table; whether it is a coarse one."""
+        capacity = self.capacity.get(switch)
+        if capacity is None:
+            return False
+        limit, needed = room(capacity), self.compiler.entries(switch)
+        coarse = self._coarse.get(switch)
+        if needed <= limit * (WASTEFUL if coarse else 1) and (capacity != 1 or needed == 0):
+            self._coarse.pop(switch, None)
+            return False
+        self._coarse[switch] = coarsened(
+            self.compiler,
+            switch,
+            limit,
+            self.weights,
+            math.inf if capacity == 1 else coarse.price if coarse else None,
+        )
+        fewest = len(self._coarse[switch].table)
+        if fewest > limit:
+            self._coarse.pop(switch)
+            needed = fewest + (fewest > 1)  # with the one that is kept
+            raise TableFull(switch=switch, needed=needed, capacity=capacity)
+        return True
+
+
+def coarsened(
+    compiler: Compiler, switch: str, limit: int, weights: Weights, price: float | None = None
+) -> Coarse:
+    """A table of at most `limit` entries where that is possible, at the given price of an entry if that still fits."""
+    ports = len(compiler.topology.neighbours(switch))
+    pruning = [Pruning(compiler, trie, ports, weights) for trie in compiler.tries(switch)]
+
+    def size(price: float) -> int:
+        return sum(part.size(price) for part in pruning)
+
+    if price is None or not (limit * WASTEFUL <= size(price) <= limit or price == math.inf):
+        goal = limit if limit < 20 else math.floor(limit * SLACK)
+        price = _cheapest(size, goal)
+    table: dict[Dz, Ports] = {}
+    waste = 0.0
+    for part in pruning:
+        entries, more = part.table(price)
+        table |= entries
+        waste += more
+    return Coarse(table, price, waste)
+
+
+def _cheapest(size: Callable[[float], int], goal: int) -> float:
+    """The lowest price per entry at which the table is no larger than the goal, or one where it is hardly smaller."""
+    low, high = -60.0, 8.0
+    if size(2.0**high) > goal:
+        return math.inf
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        found = size(2.0**middle)
+        if found > goal:
+            low = middle
+            continue
+        high = middle
+        if goal >= LARGE and found >= goal * CLOSE:
+            break
+    return float(2.0**high)
+
+
+class Pruning:
+    """One trie laid out with what its cells need and what they would waste."""
+
+    def __init__(self, compiler: Compiler, trie: int, ports: int, weights: Weights) -> None:
+        view, words = compiler.view(trie), compiler.words
+        n = int(trie_kernel.count_nodes(view.links, view.root, view.scratch))
+        self._ends, self._keys = np.zeros(n, np.int64), np.zeros((n, 3), np.uint64)
+        self._needs, self._waste = np.zeros((n, words), np.uint64), np.zeros((n, ports))
+        self._labels = np.zeros((n, coarsen_kernel.FEW, words), np.uint64)
+        self._costs = np.zeros((n, coarsen_kernel.FEW))
+        self._price = math.nan  # that the labels were weighed at
+        coarsen_kernel.weigh_nodes(
+            view.links,
+            view.sets,
+            view.root,
+            view.start,
+            view.first,
+            weights.traffic,
+            view.hosts,
+            view.scratch,
+            self._ends,
+            self._keys,
+            self._needs,
+            self._waste,
+        )
+
+    def size(self, price: float) -> int:
+        """How many entries the table at a price per entry has."""
+        return self._make(price, 0)[1]
+
+    def table(self, price: float) -> tuple[dict[Dz, Ports], float]:
+        """The table at a price per entry, and the unwanted copies per event to expect of it."""
+        rows, _, waste = self._make(price, self.size(price))
+        return Compiler.named(rows), waste
+
+    def _make(self, price: float, room: int) -> tuple[NDArray[np.uint64], int, float]:
+        """The rows of the table if there is room for them; how many it has, and its waste."""
+        if price != self._price:
+            coarsen_kernel.weigh_labels(
+                self._ends, self._needs, self._waste, price, self._labels, self._costs
+            )
+            self._price = price
+        rows = np.zeros((room, 3 + self._needs.shape[1]), np.uint64)
+        size, waste = coarsen_kernel.make_table(
+            self._ends, self._keys, self._waste, price, self._labels, self._costs, rows, room > 0
+        )
+        return rows, int(size), float(waste)

@@ -1,0 +1,212 @@
+"""What a plan delivers: of each subscription a cover, in a form that tells quickly which covers hold an event.
+
+Covers without a budget need not be listed: a subscription gets an event if one of its boxes touches the event's cell.
+Those under a budget are listed, and their dz are shared by all subscriptions that have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.index.dzset import DzSet
+from flowsieve.index.plan import IndexPlan
+from flowsieve.index.plans.kd import KdPlan
+from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
+from flowsieve.pipeline.evaluation import coverage_kernel as kernel
+from flowsieve.pipeline.evaluation.box_bitsets import Sides
+from flowsieve.pipeline.evaluation.locality import near_order
+
+
+class Matched(NamedTuple):
+    """The subscriptions that each of some events matches: those of event e are `who[start[e]:start[e + 1]]`.
+
+    Or as sets of bits, where all coverages take them as such; the lists are empty then.
+    """
+
+    start: NDArray[np.int64]
+    who: NDArray[np.int64]
+    words: words_kernel.Words
+
+
+class Tally(NamedTuple):
+    """Per subscription: events that it gets, and events that it matches and does not get."""
+
+    covered: NDArray[np.int64]
+    missed: NDArray[np.int64]
+    stamp: NDArray[np.int64]  # the last event that it got
+    serial: NDArray[np.int64]  # of the last event
+    planes: words_kernel.Planes  # what is still to be added to `covered`
+
+    @classmethod
+    def of(cls, subscriptions: int) -> Tally:
+        covered, missed, stamp = (np.zeros(subscriptions, np.int64) for _ in range(3))
+        return cls(covered, missed, stamp, np.zeros(1, np.int64), words_kernel.Planes.of(subscriptions))
+
+
+class Coverage(Protocol):
+    """The covers of all subscriptions under one plan, ready for counting."""
+
+    @property
+    def digest(self) -> bytes: ...
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        """The subscriptions of the bits in which it takes matches; None: it takes them as lists."""
+
+    def arranged(self, order: NDArray[np.int64]) -> Coverage:
+        """The same, for matches as bits in such an order if it can take them."""
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        """Add some events to a tally, which has all of them when its planes are drained."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touching:
+    """Covers without a budget: the boxes of all subscriptions on the plan's axes."""
+
+    plan: IndexPlan
+    owner: NDArray[np.int64]
+    first: NDArray[np.uint64]  # a row per box, a column per axis
+    last: NDArray[np.uint64]
+    order: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
+        boxes = [plan.boxes(wanted) for wanted in filters]  # type: ignore[attr-defined]
+        owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
+        spans = np.array([box for some in boxes for box in some], np.uint64)
+        return cls(plan, owner, np.ascontiguousarray(spans[:, :, 0]), np.ascontiguousarray(spans[:, :, 1]))
+
+    @cached_property
+    def digest(self) -> bytes:
+        text = repr(self.plan.to_json()).encode()
+        return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
+
+    def arranged(self, order: NDArray[np.int64]) -> Touching:
+        """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
+        single = np.array_equal(self.owner, np.arange(len(order)))
+        return replace(self, order=order) if single and self.plan.kind != "selective" else self
+
+    @cached_property
+    def _sides(self) -> Sides:
+        number = self.order
+        if number is None:
+            number = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
+        return Sides.of(
+            self.first[number], self.last[number], self.owner[number], isinstance(self.plan, KdPlan)
+        )
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        places = self.plan.places(events)
+        if isinstance(self.plan, KdPlan):
+            first, last, begin = *self._cells(self.plan, places), np.arange(len(events) + 1)
+        else:
+            first = last = places
+            begin = _begin(self.plan, events, len(places))
+        sides = self._sides
+        rows = sides.rows(first, last)
+        if self.order is not None:
+            got = words_kernel.Words.room(len(rows), sides.bits.shape[1])
+            words_kernel.shared_words(sides.bits, sides.summary, rows, got)
+            words_kernel.count_words(got, len(rows), tally.planes)
+            words_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
+            return
+        lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
+        tally.serial[0] = kernel.add_touched(
+            sides.bits, sides.summary, sides.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
+        )
+
+    def _cells(
+        self, plan: KdPlan, places: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first, last = np.zeros_like(places), np.zeros_like(places)
+        axes = places.shape[1] - 1  # the spare one has no events
+        splitter = plan.splitter
+        axis_last = np.array([size - 1 for size in plan.shape], np.uint64)
+        kernel.cells_of(
+            splitter.start,
+            splitter.axis,
+            splitter.cut,
+            splitter.next,
+            axis_last,
+            plan.bits,
+            places[:, :axes],
+            first[:, :axes],
+            last[:, :axes],
+        )
+        return first, last
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Covers under a budget: the distinct dz of all, sorted, and who has each."""
+
+    plan: IndexPlan
+    hi: NDArray[np.uint64]
+    lo: NDArray[np.uint64]
+    length: NDArray[np.int64]
+    members: NDArray[np.int64]  # dz i belongs to member[members[i]:members[i + 1]]
+    member: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> Listed:
+        owner = np.repeat(np.arange(len(covers)), [len(cover) for cover in covers])
+        hi, lo = (np.concatenate([getattr(c, name) for c in covers]) for name in ("hi", "lo"))
+        length = np.concatenate([cover.length for cover in covers])
+        order = np.lexsort((owner, length, lo, hi))
+        hi, lo, length, owner = hi[order], lo[order], length[order], owner[order]
+        new = np.ones(len(hi), np.bool_)
+        new[1:] = (hi[1:] != hi[:-1]) | (lo[1:] != lo[:-1]) | (length[1:] != length[:-1])
+        members = np.append(np.flatnonzero(new), len(hi)).astype(np.int64)
+        return cls(plan, hi[new], lo[new], length[new], members, owner)
+
+    @cached_property
+    def digest(self) -> bytes:
+        text = repr(self.plan.to_json()).encode()
+        arrays = (self.hi, self.lo, self.length, self.members, self.member)
+        return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
+
+    @property
+    def order(self) -> None:
+        return None
+
+    def arranged(self, order: NDArray[np.int64]) -> Listed:
+        return self
+
+    @cached_property
+    def _parents(self) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = kernel.parents(self.hi, self.lo, self.length)
+        return found
+
+    def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
+        column = self.plan.encode_batch(events)
+        begin = np.searchsorted(column.rows, np.arange(len(events) + 1))
+        dz = (self.hi, self.lo, self.length, self._parents, self.members, self.member)
+        tally.serial[0] = kernel.add_listed(
+            *dz,
+            column.hi,
+            column.lo,
+            begin,
+            matched.start,
+            matched.who,
+            tally.stamp,
+            tally.serial[0],
+            tally.covered,
+            tally.missed,
+        )
+
+
+def _begin(plan: IndexPlan, events: EventBatch, entries: int) -> NDArray[np.int64]:
+    """Where the entries of each event begin."""
+    if plan.kind != "selective":
+        return np.arange(len(events) + 1)
+    return np.searchsorted(plan.encode_batch(events).rows, np.arange(len(events) + 1)).astype(np.int64)

@@ -1,0 +1,155 @@
+"""A network at one moment, as a value that executors get: its tables, who may publish what, and who wants what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.client.batch_packets import packets_of
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.errors import SwitchError
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.flat import FlowColumns, flatten
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.wiring import HOP_LIMIT, Wiring
+from flowsieve.header.tag import Tag
+from flowsieve.index.plan import IndexPlan
+from flowsieve.network.topology import Topology
+from flowsieve.pipeline.evaluation import coverage_kernel
+from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation.matcher import matcher_of
+from flowsieve.pipeline.replay import replay_kernel
+from flowsieve.southbound.embedded.batch import JoinedTables
+
+CHUNK = 1 << 14  # events that are under way at once
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """What was counted: packets per slot of the wiring, copies per switch that an entry matched, and figures per host.
+
+    `hosts` has a column for each name in `replay_kernel.COLUMNS`; `sent` has, per host, the events it published, the
+    packets that these made, and its events that no advertisement of it holds.
+    """
+
+    slots: NDArray[np.int64]
+    matched: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    expired: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, wiring: Wiring) -> Traffic:
+        hosts = len(wiring.hosts)
+        shapes = (wiring.slots, len(wiring.switches), (hosts, len(replay_kernel.COLUMNS)), (hosts, 3), 1)
+        return cls(*(np.zeros(shape, np.int64) for shape in shapes))
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Tables as they stand, and the interests they are judged by; `home[s]` is the host of subscription s."""
+
+    plan: IndexPlan
+    tag: Tag
+    tables: JoinedTables
+    advertised: Mapping[int, tuple[Filter, ...]]
+    boxes: BoxTable
+    home: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        plan: IndexPlan,
+        tag: Tag,
+        tables: Mapping[str, Iterable[Flow]],
+        advertisements: Iterable[Interest],
+        subscriptions: Iterable[Interest],
+    ) -> Snapshot:
+        """A snapshot of these tables; switches that are not named have none."""
+        wiring = Wiring.of(topology)
+        number = {host: i for i, host in enumerate(wiring.hosts)}
+        offers: dict[int, tuple[Filter, ...]] = {}
+        for interest in advertisements:
+            at = number[interest.host]
+            offers[at] = (*offers.get(at, ()), interest.filter)
+        wanted = list(subscriptions)
+        return cls(
+            plan,
+            tag,
+            _joined(wiring, tables, tag.group.family),
+            offers,
+            BoxTable.of(plan.schema, [interest.filter for interest in wanted]),
+            np.array([number[interest.host] for interest in wanted], np.int64),
+        )
+
+    @property
+    def wiring(self) -> Wiring:
+        return self.tables.wiring
+
+    def send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+        """Send events from hosts, by their numbers, and count what becomes of them.
+
+        Packets that multiply on a loop of the tables raise SwitchError.
+        """
+        for start in range(0, len(events), CHUNK):
+            rows = np.arange(start, min(start + CHUNK, len(events)))
+            self._send(events.take(rows), source[rows], traffic)
+
+    def _send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+        hosts = len(self.wiring.hosts)
+        promised = self._promised(events, source)
+        traffic.sent[:, 2] += np.bincount(source[~promised], minlength=hosts)
+        events, source = events.take(promised), source[promised]
+        packets = packets_of(events, self.plan, self.tag)
+        traffic.sent[:, 0] += np.bincount(source, minlength=hosts)
+        traffic.sent[:, 1] += np.bincount(source[packets.rows], minlength=hosts)
+        start = self.wiring.home[source[packets.rows]]
+        hi, lo = (np.require(half, np.uint64, ["C", "W"]) for half in (packets.hi, packets.lo))
+        batch, matched = self.tables.walk(start, hi, lo, HOP_LIMIT, traffic.slots)
+        before = np.concatenate([[0], np.cumsum(matched)])
+        traffic.matched[:] += np.diff(before[self.tables.rows])
+        traffic.expired[0] += batch.expired
+        matcher = matcher_of(self.boxes)
+        begin, room = np.empty(len(events) + 1, np.int64), np.empty(16 * len(events) + 64, np.int64)
+        rows = matcher.rows(self.boxes.points(events))
+        who = coverage_kernel.list_matches(matcher.boxes.bits, rows, matcher.owner, begin, room)
+        packets_begin = np.searchsorted(packets.rows, np.arange(len(events) + 1))
+        replay_kernel.count(
+            source, packets_begin, batch.rows, batch.host, begin, who, self.home, traffic.hosts
+        )
+
+    def _promised(self, events: EventBatch, source: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which events some advertisement of their publisher holds."""
+        promised = np.zeros(len(events), np.bool_)
+        order = np.argsort(source, kind="stable")
+        ends = np.searchsorted(source[order], np.arange(len(self.wiring.hosts) + 1))
+        for host, offers in self.advertised.items():
+            rows = order[ends[host] : ends[host + 1]]
+            if len(rows):
+                own = events.take(rows)
+                for offer in offers:
+                    promised[rows[offer.matches_batch(own)]] = True
+        return promised
+
+
+def _joined(wiring: Wiring, tables: Mapping[str, Iterable[Flow]], family: int) -> JoinedTables:
+    flats, entries = [], []
+    for number, switch in enumerate(wiring.switches):
+        flows = list(tables.get(switch, ()))
+        columns = FlowColumns.of(flows, wiring.ports(number))
+        if len(columns.astray):
+            astray = flows[int(columns.astray[0])]
+            raise SwitchError(
+                f"switch {switch} is to send {astray.match.destination} out of ports {astray.ports}; right are some of "
+                f"1 to {wiring.ports(number)}, each once"
+            )
+        flats.append(flatten(columns, family))
+        entries.append(len(flows))
+    return replace(
+        JoinedTables.of(wiring, flats, entries), tables=()
+    )  # joined, they are all that a walk needs

@@ -1,0 +1,212 @@
+"""Events replayed on Spark against a network's tables: what its links would carry, and what its hosts would get.
+
+Each partition walks its events through a copy of the tables and gives one row of sums; these are added up on an
+executor. All sums are of whole numbers, so that the result is the same however the events are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import functions as F
+
+from flowsieve.content.schema import listed
+from flowsieve.errors import BadInput, SwitchError, nearest
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.wiring import Wiring
+from flowsieve.network.topology import Topology
+from flowsieve.pipeline.evaluation.statistics import worker
+from flowsieve.pipeline.reading.cell_values import BROKEN
+from flowsieve.pipeline.reading.ingest import Intake
+from flowsieve.pipeline.replay import replay_kernel as kernel
+from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
+from flowsieve.pipeline.runtime.batches import event_batch
+from flowsieve.scenario.play import Stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SUMS = tuple(field.name for field in fields(Traffic))
+PARTIAL = (
+    ", ".join(f"{name} array<bigint>" for name in SUMS) + ", storms array<string>, workers array<string>"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What came of the events, in all, per link, per switch and per host."""
+
+    wiring: Wiring
+    traffic: Traffic
+    workers: tuple[str, ...] = ()  # the executors that took part
+
+    def host_sums(self, name: str) -> NDArray[np.int64]:
+        """One of the figures that are counted per host, in the topology's order; also `false_negatives`."""
+        if name == "false_negatives":
+            return self.host_sums("wanted") - self.host_sums("met")
+        column: NDArray[np.int64] = self.traffic.hosts[:, kernel.COLUMNS.index(name)]
+        return column
+
+    def total(self, name: str) -> int:
+        return int(self.host_sums(name).sum())
+
+    @property
+    def unadvertised(self) -> int:
+        """Events that were not sent, since no advertisement of their publisher holds them."""
+        return int(self.traffic.sent[:, 2].sum())
+
+    @property
+    def links(self) -> dict[tuple[str, str], int]:
+        """How many packets went from one switch to another."""
+        return {
+            (self.wiring.near(slot), self.wiring.beyond(slot)): int(self.traffic.slots[slot])
+            for slot in np.flatnonzero(self.wiring.far >= 0).tolist()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, under the names that `report.json` has for them."""
+        names = ("deliveries", "wanted", "false_positives", "false_negatives", "duplicates", "repeats")
+        totals = {name: self.total(name) for name in names}
+        links = self.links
+        return {
+            "published": int(self.traffic.sent[:, 0].sum()),
+            **totals,
+            "fpr": totals["false_positives"] / totals["deliveries"] if totals["deliveries"] else 0.0,
+            "packets": int(self.traffic.sent[:, 1].sum()),
+            "link_packets": sum(links.values()),
+            "expired": int(self.traffic.expired[0]),
+            "links": [{"from": a, "to": b, "packets": packets} for (a, b), packets in links.items()],
+            "switches": self._switches(),
+            "hosts": self._hosts(names),
+            "executors": len(self.workers),
+        }
+
+    def _switches(self) -> dict[str, dict[str, int]]:
+        wiring, slots, sent = self.wiring, self.traffic.slots, self.traffic.sent[:, 1]
+        links = np.flatnonzero(wiring.far >= 0)
+        count = len(wiring.switches)
+        home = wiring.at[wiring.home]
+
+        def per_switch(at: NDArray[Any], what: NDArray[np.int64]) -> NDArray[np.int64]:
+            sums = np.zeros(count, np.int64)
+            np.add.at(sums, at, what)
+            return sums
+
+        received = per_switch(wiring.at[wiring.far[links]], slots[links])
+        columns = {
+            "received": received + per_switch(home, sent),
+            "link_packets": per_switch(wiring.at[links], slots[links]),
+            "deliveries": per_switch(home, self.host_sums("deliveries")),
+            "false_positives": per_switch(home, self.host_sums("false_positives")),
+        }
+        columns["unmatched"] = columns["received"] - self.traffic.matched
+        return {
+            switch: {name: int(column[i]) for name, column in columns.items()}
+            for i, switch in enumerate(wiring.switches)
+        }
+
+    def _hosts(self, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
+        columns = {"published": self.traffic.sent[:, 0]} | {name: self.host_sums(name) for name in names}
+        return {
+            host: {name: int(column[i]) for name, column in columns.items()}
+            for i, host in enumerate(self.wiring.hosts)
+        }
+
+
+def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None) -> Snapshot:
+    """What a scenario's network is after its requests, with its own tables unless others are given."""
+    scenario, state = stage.scenario, stage.state
+    return Snapshot.of(
+        scenario.topology,
+        state.plan,
+        scenario.tag,
+        stage.tables() if tables is None else tables,
+        state.advertisements.values(),
+        state.subscriptions.values(),
+    )
+
+
+def at_hosts(intake: Intake, topology: Topology, host: str | None = None) -> Intake:
+    """Events that come from hosts of a network: all from one if it is given, else each from its column `host`.
+
+    A row whose host is not there is set aside as broken.
+    """
+    if host is not None:
+        topology.endpoint(host)  # says which host would be right
+        return replace(intake, judged=intake.judged.withColumn("host", F.lit(host)))
+    if "host" not in intake.judged.columns:
+        raise BadInput(
+            f"there is no column 'host' to say who publishes; give one{nearest('host', intake.rows.names)}, "
+            "or --host H for all events",
+            place=intake.path,
+        )
+    hosts = tuple(topology.hosts)
+    reason = F.concat(F.lit("host '"), F.col("host"), F.lit(f"' is none of {listed(hosts)}"))
+    stranger = F.when(
+        ~F.col("host").isin(list(hosts)), F.struct(F.lit(BROKEN).alias("kind"), reason.alias("reason"))
+    )
+    return replace(intake, judged=intake.judged.withColumn("_fault", F.coalesce(F.col("_fault"), stranger)))
+
+
+def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
+    """Send events (as `Intake.events` has them, each with a host of the network) through the tables."""
+    names = snapshot.plan.schema.names
+    partials = events.select("host", *names).mapInArrow(_partial(snapshot), PARTIAL)
+    row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
+    traffic = Traffic.none(snapshot.wiring)
+    if row is None:  # Spark saw that there is no event at all, and asked nobody
+        return Replayed(snapshot.wiring, traffic)
+    if row["storms"]:
+        raise SwitchError(f"{row['storms'][0]}; `flowsieve verify` shows where")
+    for name in SUMS:
+        getattr(traffic, name).reshape(-1)[:] = row[name]
+    return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))
+
+
+def _partial(snapshot: Snapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def send_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        traffic, storms, workers = Traffic.none(snapshot.wiring), [], []
+        hosts = pa.array(snapshot.wiring.hosts, pa.string())
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            workers = [worker()]
+            source = pc.index_in(batch.column("host"), value_set=hosts).to_numpy(zero_copy_only=False)
+            try:
+                snapshot.send(event_batch(snapshot.plan.schema, batch), source.astype(np.int64), traffic)
+            except SwitchError as error:
+                storms = [str(error)]
+                break
+        yield _row(traffic, storms, workers)
+
+    return send_all
+
+
+def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    totals: list[NDArray[np.int64]] = []
+    storms: set[str] = set()
+    workers: set[str] = set()
+    for batch in batches:
+        for i in range(batch.num_rows):
+            arrays = [batch.column(name)[i].values.to_numpy() for name in SUMS]
+            totals = (
+                [total + array for total, array in zip(totals, arrays, strict=True)] if totals else arrays
+            )
+            storms.update(batch.column("storms")[i].as_py())
+            workers.update(batch.column("workers")[i].as_py())
+    if totals:
+        yield _row(Traffic(*totals), sorted(storms), sorted(workers))
+
+
+def _row(traffic: Traffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
+    numbers = {name: pa.array([getattr(traffic, name).reshape(-1)], pa.list_(pa.int64())) for name in SUMS}
+    words = {"storms": storms, "workers": workers}
+    return pa.RecordBatch.from_pydict(
+        numbers | {name: pa.array([texts], pa.list_(pa.string())) for name, texts in words.items()}
+    )

@@ -1,0 +1,121 @@
+"""One rule for where Spark runs; what runs on it is the same everywhere.
+
+`session()` takes, in this order: the master that is asked for (`sc://…` is a Connect server), the Connect server
+in `SPARK_REMOTE`, what spark-submit set, a session that is there already, and else this machine, `local[*]`.
+Outside this machine's own processes the package is sent along, so that executors need Python, NumPy, Numba, pandas
+and PyArrow, but no flowsieve.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import zipfile
+from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import flowsieve
+from flowsieve.content.schema import shown
+from flowsieve.errors import BadInput, PipelineError
+from flowsieve.pipeline.runtime.hush import hushed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY = {  # what any session may set for itself
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",  # pandas writes such times, and Spark has no type for them
+}
+DRIVER = {  # what only a driver that we start can set
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+MASTERS = ("local", "spark://", "sc://", "yarn", "k8s://")
+
+
+def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session to work in; `settings` are added to those that the pipeline always makes."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise PipelineError(f"the pipeline needs PySpark ({error}); `pip install pyspark==4.3.*`") from None
+    remote = _remote(master)
+    builder = SparkSession.builder
+    for key, value in {**QUERY, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    if remote is not None:
+        builder = builder.remote(remote)
+    else:
+        _check_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if master is None and not _submitted() and SparkSession.getActiveSession() is None:
+            master = "local[*]"
+        if master is not None:
+            builder = builder.master(master)
+            if master.startswith("local") or "//127.0.0.1:" in master or "//localhost:" in master:
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if not _submitted():
+            quiet = resources.files("flowsieve.pipeline.runtime") / "quiet.properties"
+            options = f"-Dlog4j2.configurationFile=file:{quiet}"
+            options = f"{options} {(settings or {}).get('spark.driver.extraJavaOptions', '')}"
+            for key, value in {**DRIVER, "spark.driver.extraJavaOptions": options.strip()}.items():
+                builder = builder.config(key, value)
+    try:
+        with hushed():
+            spark = builder.appName("flowsieve").getOrCreate()
+        if not (spark.conf.get("spark.master") or "").startswith("local") or remote is not None:
+            spark.addArtifact(str(package_zip()), pyfile=True)
+    except (PySparkException, OSError) as error:
+        where = remote or master or "the session that was set up"
+        raise PipelineError(f"Spark does not start at {where}: {shown(str(error), 300)}") from None
+    return spark
+
+
+@cache
+def package_zip() -> Path:
+    """This package as a zip that executors can import from; its name tells its content."""
+    root = Path(str(flowsieve.__file__)).parent
+    sources = {
+        path.relative_to(root.parent).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))
+    }
+    digest = blake2b(digest_size=8)
+    for name, source in sources.items():
+        digest.update(f"{name} {len(source)} ".encode() + source)
+    folder = Path(mkdtemp(prefix="flowsieve-"))  # Spark serves the file from there as long as we run
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / f"flowsieve-{digest.hexdigest()}.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, source in sources.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), source, zipfile.ZIP_DEFLATED)
+    return target
+
+
+def _remote(master: str | None) -> str | None:
+    """The Connect server to use, if it is one."""
+    if master is None:
+        return os.environ.get("SPARK_REMOTE") or None
+    if not master.startswith(MASTERS):
+        right = "local[*], local[4], spark://HOST:PORT, or sc://HOST:PORT for a Connect server"
+        raise BadInput(f"there is no master {shown(master)}; right is {right}")
+    return master if master.startswith("sc://") else None
+
+
+def _submitted() -> bool:
+    """Whether spark-submit started this process, and said where to run."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
+        raise PipelineError("Spark needs Java 17, and there is no `java` in the path, nor a JAVA_HOME")

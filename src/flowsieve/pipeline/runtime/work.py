@@ -1,0 +1,82 @@
+"""What the commands of the pipeline do alike: a session to work in, progress, and reading with checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flowsieve.cli import view as show
+from flowsieve.content.schema import Schema, shown
+from flowsieve.errors import PipelineError
+from flowsieve.pipeline.runtime.spark_session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flowsieve.pipeline.reading.ingest import Intake
+    from flowsieve.pipeline.reading.subscriptions import Subscribed
+
+
+@dataclass(frozen=True)
+class Work:
+    """A session, a bar to show how far it is, and how what it reads is to be read."""
+
+    spark: SparkSession
+    tell: Callable[[str, int, int], None]  # a name for what is done, how far it is, of how much
+    max_bad: float
+    time_column: str | None
+
+    @contextmanager
+    def watched(self, what: str) -> Iterator[None]:
+        """Show under a name how far Spark is with what is done in the block, also before it has begun."""
+        from flowsieve.pipeline.runtime.progress import watched
+
+        tasks = 1
+
+        def hear(done: int, of: int) -> None:
+            nonlocal tasks
+            tasks = max(1, of)
+            self.tell(what, done, tasks)
+
+        self.tell(what, 0, tasks)
+        with watched(self.spark, hear):
+            yield
+        self.tell(what, tasks, tasks)
+
+    def subscriptions(self, path: Path, schema: Schema) -> Subscribed:
+        """The subscriptions in a file, found good enough."""
+        from flowsieve.pipeline.reading.subscriptions import read_subscriptions
+
+        with self.watched("subscriptions"):
+            subscribed = read_subscriptions(self.spark, path, schema)
+        subscribed.checked(self.max_bad)
+        return subscribed
+
+    def events(
+        self, path: Path, schema: Schema, adjusted: Callable[[Intake], Intake] = lambda intake: intake
+    ) -> Intake:
+        """The events in a file, found good enough, also after what `adjusted` does to them."""
+        from flowsieve.pipeline.reading.ingest import read_events
+
+        intake = adjusted(read_events(self.spark, path, schema, time=self.time_column))
+        with self.watched("reading"):
+            intake.checked(self.max_bad)
+        return intake
+
+
+@contextmanager
+def working(master: str | None, max_bad: float = 0.0, time_column: str | None = None) -> Iterator[Work]:
+    """A session for the time of the block; what Spark complains of becomes an error of ours."""
+    with show.progress() as bars:
+        bars("Spark", 0, 1)
+        spark = session(master)
+        bars("Spark", 1, 1)
+        from pyspark.errors import PySparkException
+
+        try:
+            yield Work(spark, bars, max_bad, time_column)
+        except PySparkException as error:
+            raise PipelineError(f"Spark failed: {shown(str(error), 1000)}") from None

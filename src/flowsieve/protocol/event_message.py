@@ -1,0 +1,151 @@
+"""What a datagram says: an event, or a digest of what was sent so far. Bytes in, values out.
+
+A datagram is one MessagePack array: format, kind, publisher, sequence number, the address that it was published to
+(the last switch rewrites the packet's own), how many bits of it are the dz, the stamps (see `stamps`); an event
+goes on with its values by attribute name and, if there are any, the bytes that the application added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import msgpack
+
+from flowsieve.client.loss import MAX_NUMBER
+from flowsieve.content.schema import is_unicode
+from flowsieve.errors import BadMessage
+from flowsieve.header.tag import Tag
+from flowsieve.index.dz import MAX_LENGTH, Dz
+
+FORMAT = 1
+MAX_BYTES = 1232  # what every IPv6 link carries in one piece: 1280 less the headers of IPv6 and UDP
+MAX_CONTENT = 960  # of these, for values and data; the rest is enough for any stamps
+PUBLISHER_BYTES = 8
+ADDRESS_BYTES = (4, 16)
+
+Stamps = tuple[int, ...]
+Value = bool | int | float | str
+
+
+class Kind(IntEnum):
+    """What a datagram is for."""
+
+    EVENT = 0
+    DIGEST = 1
+
+
+LENGTHS = {Kind.EVENT: (8, 9), Kind.DIGEST: (7,)}  # how many items a message of each kind has
+# How a message begins: an array of so many items, of which the first two are its format and kind.
+EVENT_START, LONG_START, DIGEST_START = (
+    bytes([0x90 + items, FORMAT, kind])
+    for items, kind in ((8, Kind.EVENT), (9, Kind.EVENT), (7, Kind.DIGEST))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A datagram's content. `seq` counts the publisher's events from 1; a digest has that of the last one."""
+
+    kind: Kind
+    publisher: bytes
+    seq: int
+    destination: bytes
+    bits: int
+    stamps: Stamps
+    values: Mapping[str, Value] = field(default_factory=dict)
+    data: bytes = b""
+
+    def dz(self, tag: Tag) -> Dz | None:
+        """The cell that it was published to; None if that was under another tag."""
+        group = tag.group
+        room = group.width - group.length
+        if len(self.destination) * 8 != group.width or self.bits > room:
+            return None
+        address = int.from_bytes(self.destination, "big")
+        if address >> room != group.bits:
+            return None
+        return Dz((address & ((1 << room) - 1)) >> (room - self.bits), self.bits)
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message; an event that does not fit a datagram is a BadMessage."""
+    head = pack_head(message.publisher, message.seq, message.destination, message.bits, message.stamps)
+    if message.kind is Kind.DIGEST:
+        return DIGEST_START + head
+    content = pack_content(message.values, message.data)
+    return (LONG_START if message.data else EVENT_START) + head + content
+
+
+def pack_head(publisher: bytes, seq: int, destination: bytes, bits: int, stamps: Iterable[int]) -> bytes:
+    """The part that events and digests share, without what stands in front of it."""
+    packed: bytes = msgpack.packb((publisher, seq, destination, bits, tuple(stamps)))
+    return packed[1:]  # the items alone
+
+
+def pack_content(values: Mapping[str, Any], data: bytes) -> bytes:
+    """What the application says, which is all that can be too long."""
+    packed: bytes = msgpack.packb(values)
+    if data:
+        packed += msgpack.packb(data)
+    if len(packed) > MAX_CONTENT:
+        raise BadMessage(
+            f"the event takes {len(packed):,} bytes, and a datagram has room for {MAX_CONTENT:,}; "
+            "shorten its strings or its data"
+        )
+    return packed
+
+
+def decode(datagram: bytes) -> Message:
+    """The message that some bytes mean; BadMessage if they mean none, whatever they are."""
+    if len(datagram) > MAX_BYTES:
+        raise BadMessage(f"a datagram of {len(datagram):,} bytes; a message has at most {MAX_BYTES:,}")
+    try:
+        items = msgpack.unpackb(datagram, use_list=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        # A map whose key cannot be one is a TypeError; text that is no UTF-8 is a ValueError.
+        raise BadMessage(f"a datagram that is no MessagePack: {error}") from None
+    if not isinstance(items, tuple) or not items or items[0] != FORMAT:
+        raise BadMessage(f"a datagram that does not begin with the format's number, {FORMAT}")
+    kind = _kind(items)
+    _, _, publisher, seq, destination, bits, stamps, *rest = items
+    if not isinstance(publisher, bytes) or len(publisher) != PUBLISHER_BYTES:
+        raise BadMessage(f"the publisher is {PUBLISHER_BYTES} bytes")
+    if not isinstance(destination, bytes) or len(destination) not in ADDRESS_BYTES:
+        raise BadMessage("the destination is an address of 4 or 16 bytes")
+    if not _is_number(bits, MAX_LENGTH):
+        raise BadMessage(f"the dz has 0 to {MAX_LENGTH} bits")
+    if not _is_number(seq) or not isinstance(stamps, tuple) or not all(map(_is_number, stamps)):
+        raise BadMessage("the sequence number and the stamps are whole numbers from 0 on")
+    values = _values(rest[0]) if rest else {}
+    data = rest[1] if len(rest) > 1 else b""
+    if not isinstance(data, bytes):
+        raise BadMessage("what the application added is bytes")
+    return Message(kind, publisher, seq, destination, bits, stamps, values, data)
+
+
+def _kind(items: tuple[Any, ...]) -> Kind:
+    if len(items) < 2 or not _is_number(items[1], max(Kind)):
+        raise BadMessage("the kind of a message is 0 for an event or 1 for a digest")
+    kind = Kind(items[1])
+    if len(items) not in LENGTHS[kind]:
+        raise BadMessage(f"{len(items)} items are no message of kind {kind.name.lower()}")
+    return kind
+
+
+def _is_number(value: object, most: int = MAX_NUMBER) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _values(values: object) -> dict[str, Value]:
+    if not isinstance(values, dict):
+        raise BadMessage("the values of an event are a map from names")
+    for name, value in values.items():
+        if not isinstance(name, str) or not is_unicode(name) or not isinstance(value, Value):
+            raise BadMessage("an event gives names to truth values, numbers and strings")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadMessage("the numbers of an event are finite")
+    return values

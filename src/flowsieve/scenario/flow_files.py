@@ -1,0 +1,83 @@
+"""Flow tables from a JSON dump, as `flowsieve run` writes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+from flowsieve.config.files import place, read_json
+from flowsieve.config.mistakes import Mistakes
+from flowsieve.content.schema import nearest_of, shown
+from flowsieve.errors import BadScenario
+from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.header.address import Prefix
+from flowsieve.network.topology import Topology
+from flowsieve.scenario.read import Scenario
+
+KEYS = ("switch", "priority", "dst", "out")
+FORM = "a list of {switch, priority, dst, out: [neighbour]}"
+HIGHEST = 65535  # an OpenFlow priority has 16 bits
+BETWEEN = re.compile(r"[\s,]*")
+
+
+def read_flows(path: str | Path, scenario: Scenario) -> dict[str, list[Flow]]:
+    """The table of every switch of the scenario: those that the dump does not name are empty."""
+    path = Path(path)
+    entries, text = read_json(path, FORM)
+    if not isinstance(entries, list):
+        raise BadScenario(f"holds {shown(entries)}; right is {FORM}", place=str(path))
+    tables: dict[str, dict[tuple[Match, int], Flow]] = {switch: {} for switch in scenario.topology.switches}
+    mistakes = Mistakes()
+    for number, entry in enumerate(entries):
+        with mistakes.kept(partial(_place, path, text, number)):
+            switch, flow = _flow(entry, scenario.topology)
+            if flow.key in tables[switch]:
+                key = f"dst {flow.match.destination} and priority {flow.priority}"
+                raise BadScenario(f"switch {shown(switch)} has a second entry with {key}; right is one")
+            tables[switch][flow.key] = flow
+        if mistakes.full:
+            break
+    mistakes.check()
+    return {switch: list(table.values()) for switch, table in tables.items()}
+
+
+def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
+    """An entry of the dump: its switch, and the flow with ports instead of neighbours."""
+    if not isinstance(entry, dict):
+        raise BadScenario(f"an entry is {shown(entry)}; right is {{switch, priority, dst, out: [neighbour]}}")
+    for key in KEYS:
+        if key not in entry:
+            raise BadScenario(f"an entry has no {key!r}{nearest_of(key, entry)}; right are {', '.join(KEYS)}")
+    for key in entry:
+        if key not in KEYS:  # another field to match, say: a proof that passed over it would prove nothing
+            raise BadScenario(
+                f"an entry has {shown(key)}{nearest_of(key, KEYS)}; right are {', '.join(KEYS)} alone"
+            )
+    switch, priority, dst, out = (entry[key] for key in KEYS)
+    if not isinstance(switch, str):
+        raise BadScenario(f"switch is {shown(switch)}; right is a switch's name")
+    topology.neighbours(switch)
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= HIGHEST:
+        raise BadScenario(f"priority is {shown(priority)}; right is a whole number from 0 to {HIGHEST}")
+    if not isinstance(dst, str):
+        raise BadScenario(f"dst is {shown(dst)}; right is an address prefix, such as 'ff0e:c000::/19'")
+    if not isinstance(out, list) or not all(isinstance(neighbour, str) for neighbour in out):
+        raise BadScenario(f"out is {shown(out)}; right is a list of neighbours' names, such as ['s2', 'h1']")
+    actions = tuple(Output(topology.port(switch, neighbour)) for neighbour in out)
+    return switch, Flow(Match(Prefix.parse(dst)), priority, actions)
+
+
+def _place(path: Path, text: str, number: int) -> str:
+    """On which line an entry of the dump begins."""
+    decoder, at = json.JSONDecoder(), text.index("[") + 1
+    for _ in range(number):
+        _, at = decoder.raw_decode(text, _skipped(text, at))
+    return place(path, text.count("\n", 0, _skipped(text, at)) + 1)
+
+
+def _skipped(text: str, at: int) -> int:
+    found = BETWEEN.match(text, at)
+    assert found is not None
+    return found.end()

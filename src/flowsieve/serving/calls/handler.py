@@ -1,0 +1,320 @@
+"""Where clients' calls are answered, however they come: each call of a session is carried out once.
+
+A client that asks again, because an answer was lost or the controller restarted, gets the same answer. What a client
+asked for stays in force while it is heard of now and then (see `leases`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Protocol
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import shown
+from flowsieve.control.memory.journal import Origin
+from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.ledger import Ledger, Record
+from flowsieve.control.state import ControlState, Outcome
+from flowsieve.errors import (
+    KINDS,
+    BadInput,
+    BadMessage,
+    Busy,
+    Denied,
+    FlowsieveError,
+    kind_of,
+    nearest,
+)
+from flowsieve.header.tag import Tag
+from flowsieve.protocol.call import Call
+from flowsieve.protocol.welcome import Welcome
+from flowsieve.serving.calls.leases import Leases
+from flowsieve.serving.calls.sessions import Answer, Guest, Guests
+from flowsieve.serving.calls.tokens import Tokens
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 30.0
+AT_ONCE = 64  # calls of one session
+MOST_AT_ONCE = 4096  # calls of all
+TICK_SECONDS = 0.5
+_REQUESTS = {op.value: op for op in Op}
+_ENDS = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
+
+
+class Service(Protocol):
+    """What serves requests: a controller, as far as clients are concerned."""
+
+    @property
+    def state(self) -> ControlState: ...
+
+    @property
+    def tag(self) -> Tag: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    async def submit(
+        self, request: Request, origin: Origin | None = None, *, patience: float | None = None
+    ) -> Outcome:
+        """Serve a request; returns when the switches have acknowledged it."""
+        ...
+
+    async def acknowledged(
+        self, request: Request, origin: Origin | None = None, *, patience: float | None = None
+    ) -> None:
+        """Wait until a request that was taken before is served; it is taken back where it is not."""
+        ...
+
+
+class Observer(Protocol):
+    """Whoever counts what happens at the desk."""
+
+    def asked(self, op: str, outcome: str, seconds: float) -> None: ...
+
+    def client_reported(self, session: str, stats: Mapping[str, int]) -> None: ...
+
+    def client_left(self, session: str) -> None: ...
+
+
+class CallHandler:
+    """`call` answers; `run` ends what nobody has asked for in a while.
+
+    `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
+    is believed.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        groups: Mapping[str, str],
+        interface: str | None = None,
+        *,
+        tokens: Tokens | None = None,
+        lease: float = LEASE_SECONDS,
+        observer: Observer | None = None,
+        most: int = MOST_AT_ONCE,
+    ) -> None:
+        self.service = service
+        self.groups = groups
+        self.interface = interface
+        self.leases = Leases(lease)
+        self._tokens = tokens
+        self._observer = observer
+        self.most = most
+        self._numbers = count(1)
+        self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
+        self._guests = Guests()
+        self._endings = asyncio.Semaphore(AT_ONCE)
+        for session in service.ledger.sessions:
+            host = service.ledger.host(session)
+            if host is not None:
+                self._guests.restore(session, host)
+            self.leases.renew(session, time.monotonic(), service.ledger.promised)
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are being worked on."""
+        return len(self._running)
+
+    async def call(self, message: Mapping[str, Any], host: str | None = None) -> Answer:
+        """The answer to a call; `host` is the one at whose port it came in, where that is known."""
+        told = asyncio.get_running_loop().create_future()
+
+        def tell(answer: Answer) -> None:
+            if not told.done():  # else nobody waits any more
+                told.set_result(answer)
+
+        self.take(message, tell, host)
+        answer: Answer = await told
+        return answer
+
+    def take(
+        self, message: Mapping[str, Any], tell: Callable[[Answer], None], host: str | None = None
+    ) -> None:
+        """Have a call answered: `tell` hears it, now or later; it is carried out whoever waits for it."""
+        start, op = time.perf_counter(), "unknown"
+
+        def answer(told: Answer) -> None:
+            if self._observer is not None:
+                outcome = "ok" if "ok" in told else str(told["error"]["kind"])
+                self._observer.asked(op, outcome, time.perf_counter() - start)
+            tell(told)
+
+        try:
+            call = Call.parse(message)
+            op = call.op
+            self._check(call, host)
+            found = self._once(call)
+        except FlowsieveError as error:
+            answer(_error(kind_of(error), str(error)))
+            return
+        if isinstance(found, asyncio.Task):
+            found.add_done_callback(lambda task: answer(_LOST if task.cancelled() else task.result()))
+        else:
+            answer(found)
+
+    async def run(self) -> None:
+        """Until cancelled, end the interests of clients that are not heard of any more."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await asyncio.sleep(TICK_SECONDS)
+                for session in self.leases.ended(time.monotonic()):
+                    guest = self._guests.find(session)
+                    if guest is not None and guest.under_way:
+                        self.leases.renew(session, time.monotonic())
+                    else:
+                        self.leases.end(session)
+                        group.create_task(self._forget(session))
+
+    # One call.
+
+    def _check(self, call: Call, host: str | None) -> None:
+        hosts = self.service.state.topology.hosts
+        if call.host not in hosts:
+            raise BadInput(f"there is no host {shown(call.host)}{nearest(call.host, hosts)}")
+        if host is not None and host != call.host:
+            raise Denied(f"this is the port of host {host!r}, not of {call.host!r}")
+        if self._tokens is not None and not self._tokens.valid(call.host, call.token):
+            what = "a token that is not" if call.token else "no token"
+            raise Denied(f"the call has {what} that of host {call.host!r}; its operator can tell it")
+        if call.host not in self.groups:
+            raise BadInput(f"host {call.host!r} has no group of its own to get events at")
+
+    def _once(self, call: Call) -> Answer | asyncio.Task[Answer]:
+        """The answer that the call got before, or the work on it that is under way or begins now."""
+        key = (call.session, call.number)
+        guest = self._guests.meet(call.session, call.host)
+        self._heard(call, guest)
+        if call.number in guest.answers:
+            return guest.answers[call.number]
+        task = self._running.get(key)
+        if task is None:
+            if call.op in _REQUESTS:
+                guest.hears(self.service.ledger.heard(call.session))
+                guest.check_new(call.number)
+            if guest.under_way >= AT_ONCE:
+                raise Busy(f"{AT_ONCE} calls of this session are being worked on; wait for one of them")
+            if len(self._running) >= self.most:
+                raise Busy(f"{len(self._running)} calls are being worked on; ask again in a second")
+            guest.under_way += 1
+            task = self._running[key] = asyncio.create_task(self._answer(call, guest))
+            task.add_done_callback(lambda done: self._finished(call, guest, done))
+        return task
+
+    def _heard(self, call: Call, guest: Guest) -> None:
+        self.leases.renew(call.session, time.monotonic())
+        guest.hears(call.answered)
+        self.service.ledger.answered(call.session, call.answered)
+        if call.stats is not None and self._observer is not None:
+            self._observer.client_reported(call.session, call.stats)
+
+    def _finished(self, call: Call, guest: Guest, task: asyncio.Task[Answer]) -> None:
+        del self._running[call.session, call.number]
+        guest.under_way -= 1
+        if not task.cancelled() and task.exception() is None and call.op in _REQUESTS:
+            guest.answers[call.number] = task.result()
+
+    async def _answer(self, call: Call, guest: Guest) -> Answer:
+        try:
+            if call.op in _REQUESTS:
+                return {"ok": await self._serve(call)}
+            if call.op == "hello":
+                return {"ok": self._welcome(call)}
+            if call.op == "bye":
+                guest.hears(call.number)  # what comes late is not carried out
+                await self._end(call.session)
+            holds = len(self.service.ledger.holds(call.session))
+            return {"ok": {"holds": holds, "lease": self.leases.seconds}}
+        except FlowsieveError as error:
+            return _error(kind_of(error), str(error))
+        except Exception:
+            log.exception("%s", call)
+            return _error("failed", "the controller failed; its log says how")
+
+    def _welcome(self, call: Call) -> dict[str, Any]:
+        service, group = self.service, self.groups[call.host]
+        told = Welcome(call.host, service.state.plan, service.tag, group, self.interface, self.leases.seconds)
+        return told.to_json()
+
+    async def _serve(self, call: Call) -> dict[str, Any]:
+        """Carry out a request, unless that was done before the controller restarted."""
+        record = self.service.ledger.record(call.session, call.number)
+        if record is not None:
+            await self._again(record, call)
+            request = record.request
+        else:
+            request = self._request(call)
+            origin = Origin(call.session, call.number, time.time())
+            outcome = await self.service.submit(request, origin, patience=call.deadline)
+            for _, reason in outcome.refused:
+                raise reason
+        answer: dict[str, Any] = {"id": request.id}
+        there = self.service.state.subscriptions.get(request.id)
+        if request.op is Op.SUBSCRIBE and there is not None:
+            answer["dz"] = there.dz.texts()
+        return answer
+
+    async def _again(self, record: Record, call: Call) -> None:
+        if record.kind is not None:
+            raise KINDS.get(record.kind, FlowsieveError)(record.why)
+        request = record.request
+        if request.op.adding and request.id in self.service.state.interests(request.op.side):
+            await self.service.acknowledged(
+                request, Origin(call.session, call.number), patience=call.deadline
+            )
+
+    def _request(self, call: Call) -> Request:
+        op, id = _REQUESTS[call.op], call.id
+        if op.adding:
+            if call.filter is None:
+                raise BadMessage(f"{call.op} has a filter, a text such as 'price < 50'")
+            filter = Filter.parse(call.filter, self.service.state.plan.schema)
+            return Request(op, id or self._free_id(call.host, op), call.host, filter)
+        if id is None or self.service.ledger.holder(op.side, id) != call.session:
+            raise BadInput(f"this client has nothing of the id {shown(id)} that {call.op} could end")
+        return Request(op, id, call.host)
+
+    def _free_id(self, host: str, op: Op) -> str:
+        """A name for an interest that has none."""
+        taken = self.service.state.interests(op.side)
+        return next(name for n in self._numbers if (name := f"{host}-{n}") not in taken)
+
+    # Endings.
+
+    async def _end(self, session: str) -> None:
+        """End all that a session holds; its subscriptions first, since they cost others something."""
+        ledger = self.service.ledger
+        for op in (Op.SUBSCRIBE, Op.ADVERTISE):
+            left = [request for request in ledger.holds(session) if request.op is op]
+            for start in range(0, len(left), AT_ONCE):
+                ends = [Request(_ENDS[op], each.id, each.host) for each in left[start : start + AT_ONCE]]
+                for told in await asyncio.gather(*map(self.service.submit, ends), return_exceptions=True):
+                    if isinstance(told, BaseException):
+                        log.warning("an interest of a client that left: %s", told)
+
+    async def _forget(self, session: str) -> None:
+        """End all that a session holds that is not heard of any more; where the journal takes nothing, later again."""
+        async with self._endings:
+            await self._end(session)
+        ledger = self.service.ledger
+        guest = self._guests.find(session)
+        if ledger.holds(session) or (guest is not None and guest.under_way):
+            self.leases.renew(session, time.monotonic())
+        elif not self.leases.runs(session):  # else it came back meanwhile
+            log.info("session %s is not heard of any more", session)
+            ledger.forget(session)
+            self._guests.leave(session)
+            if self._observer is not None:
+                self._observer.client_left(session)
+
+
+def _error(kind: str, text: str) -> Answer:
+    return {"error": {"kind": kind, "text": text}}
+
+
+_LOST = _error("failed", "the controller ends; ask again when it is back")

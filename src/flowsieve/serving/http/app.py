@@ -1,0 +1,186 @@
+"""The controller over HTTP: clients' calls, and all that people and their tools may look at.
+
+`/docs` shows it all, `/openapi.json` describes it. Reading is free for whoever reaches the address; a call that
+changes something carries the token of the host that it is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.errors import BadMessage, FlowsieveError, kind_of
+from flowsieve.scenario.plain import plain_flows, plain_verdict
+from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.http import views
+from flowsieve.serving.http.http_connection import Answer
+from flowsieve.serving.http.server import HttpServer
+from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
+
+CALLS = "/v1/calls"
+STATUS = {"bad": 400, "denied": 403, "refused": 409, "busy": 503, "lost": 410, "failed": 504}
+EXAMPLE = {
+    "session": "0123456789abcdef0123456789abcdef",
+    "n": 1,
+    "host": "h1",
+    "token": "…",
+    "op": "sub",
+    "filter": "price < 50",
+}
+EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
+
+
+def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
+    """The application: one function for each address."""
+    app = FastAPI(title="flowsieve", description=__doc__)
+
+    @app.exception_handler(FlowsieveError)
+    async def wrong(request: Request, error: FlowsieveError) -> Response:
+        return _answer({"error": {"kind": kind_of(error), "text": str(error)}})
+
+    @app.exception_handler(RequestValidationError)
+    async def unread(request: Request, error: RequestValidationError) -> Response:
+        missing = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+        return _answer({"error": {"kind": "bad", "text": missing}})
+
+    @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
+    async def call(request: Request) -> Response:
+        """hello, adv, sub, unadv, unsub, renew or bye; the same (session, n) is carried out once."""
+        return _answer(await desk.call(await _read(request)))
+
+    @app.get("/v1/health")
+    async def health() -> dict[str, Any]:
+        """It answers while the controller is alive."""
+        return views.health(dispatcher)
+
+    @app.get("/v1/ready")
+    async def ready() -> Response:
+        """200 when every switch is where it should be, 503 otherwise, with the reasons."""
+        told = views.health(dispatcher)
+        return JSONResponse(told, 200 if told["ready"] else 503)
+
+    @app.get("/v1/status")
+    async def status() -> dict[str, Any]:
+        """How it stands, in a few figures."""
+        return views.status(dispatcher)
+
+    @app.get("/v1/topology")
+    async def topology() -> dict[str, Any]:
+        """Switches, links, hosts, trees, and what is down."""
+        return views.topology(dispatcher)
+
+    @app.get("/v1/subscriptions")
+    async def subscriptions() -> list[dict[str, Any]]:
+        return views.interests(dispatcher.state.subscriptions)
+
+    @app.get("/v1/advertisements")
+    async def advertisements() -> list[dict[str, Any]]:
+        return views.interests(dispatcher.state.advertisements)
+
+    @app.get("/v1/flows")
+    async def flows(switch: Annotated[str | None, Query()] = None) -> list[dict[str, Any]]:
+        """What the switches really hold, in the form that `flowsieve verify --flows` takes."""
+        tables, topology = await dispatcher.tables(), dispatcher.state.topology
+        if switch is not None:
+            topology.linked(switch)
+            tables = {switch: tables[switch]} if switch in tables else {}
+        return plain_flows(topology, tables)
+
+    @app.get("/v1/verify")
+    async def verify() -> dict[str, Any]:
+        """Prove that what is really installed delivers all that is wanted, once."""
+        return plain_verdict(await dispatcher.verify(), None)
+
+    @app.get("/v1/quote")
+    async def quote(host: str, filter: str) -> dict[str, Any]:
+        """What a subscription would cost, before it is made."""
+        return views.quote(dispatcher, host, filter)
+
+    @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
+    async def explain(request: Request) -> dict[str, Any]:
+        """The way of an event, hop by hop, and why."""
+        asked = await _read(request)
+        host, event = asked.get("host"), asked.get("event")
+        if not isinstance(host, str) or not isinstance(event, dict):
+            raise BadMessage(
+                "what is to be explained has a host, a text, and an event, an object of attributes"
+            )
+        return await views.explanation(dispatcher, host, event)
+
+    if metrics is not None:
+
+        @app.get("/metrics", response_class=PlainTextResponse)
+        async def measured() -> Response:
+            """For Prometheus."""
+            return Response(metrics.render(), media_type=CONTENT_TYPE)
+
+    return app
+
+
+@asynccontextmanager
+async def taking_calls(
+    desk: CallHandler, dispatcher: Dispatcher, addresses: Sequence[str], metrics: Metrics | None = None
+) -> AsyncIterator[HttpServer]:
+    """Calls are taken at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
+
+    When it ends, clients' interests stay in force: switches go on without their controller.
+    """
+    quick = {(b"POST", CALLS.encode()): partial(_call, desk)}
+    async with HttpServer(make_app(desk, dispatcher, metrics), addresses, quick) as server:
+        leases = asyncio.create_task(desk.run())
+        try:
+            yield server
+        finally:
+            leases.cancel()
+            await asyncio.gather(leases, return_exceptions=True)
+
+
+def _call(desk: CallHandler, body: bytes, answer: Answer) -> None:
+    """Take a call; the same as `make_app` does, at less expense."""
+    try:
+        message = _message(body)
+    except BadMessage as error:
+        answer(*_told({"error": {"kind": kind_of(error), "text": str(error)}}))
+    else:
+        desk.take(message, lambda told: answer(*_told(told)))
+
+
+async def _read(request: Request) -> Mapping[str, Any]:
+    return _message(await request.body())
+
+
+def _message(body: bytes) -> Mapping[str, Any]:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadMessage(f"a call is a JSON object, not {body[:60]!r}") from None
+    if not isinstance(message, dict):
+        raise BadMessage(f"a call is a JSON object, not {body[:60]!r}")
+    return message
+
+
+def _told(answer: Mapping[str, Any]) -> tuple[int, bytes]:
+    """The status and the body that say an answer."""
+    error = answer.get("error")
+    status = 200 if error is None else STATUS.get(error["kind"], 500)
+    return status, json.dumps(answer).encode()
+
+
+def _answer(answer: Mapping[str, Any]) -> Response:
+    status, body = _told(answer)
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return Response(body, status, headers, "application/json")
+
+
+def _body(description: str, example: Mapping[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"type": "object"}, "example": example}}
+    return {"requestBody": {"description": description, "required": True, "content": content}}

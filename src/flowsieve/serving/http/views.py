@@ -1,0 +1,113 @@
+"""What people and their tools may look at while a controller runs, as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flowsieve.content.filter import Filter
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.request import Op, Request
+from flowsieve.errors import BadInput, nearest
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.explain import explain
+from flowsieve.network.topology import Topology
+from flowsieve.scenario.plain import plain_explanation
+
+
+def health(dispatcher: Dispatcher) -> dict[str, Any]:
+    """Whether all switches are where they should be, and why not."""
+    troubles = dict(dispatcher.troubles)
+    if dispatcher.scribe.trouble is not None:
+        troubles["journal"] = dispatcher.scribe.trouble
+    return {"ready": not troubles and dispatcher.mended, "mended": dispatcher.mended, "troubles": troubles}
+
+
+def status(dispatcher: Dispatcher) -> dict[str, Any]:
+    """How it stands, in a few figures."""
+    state = dispatcher.state
+    sizes = [len(state.table(switch)) for switch in state.topology.switches]
+    return {
+        **health(dispatcher),
+        "switches": len(sizes),
+        "connected": len(dispatcher.reachable),
+        "hosts": len(state.topology.hosts),
+        "links": len(state.topology.links),
+        "down": sorted(sorted(edge) for edge in state.down),
+        "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
+        "subscriptions": len(state.subscriptions),
+        "advertisements": len(state.advertisements),
+        "flows": sum(sizes),
+        "flows_max": max(sizes, default=0),
+        "operations": dispatcher.operations,
+    }
+
+
+def topology(dispatcher: Dispatcher) -> dict[str, Any]:
+    """Switches, links, hosts, what switches call their ports, and which links are down or fenced."""
+    state = dispatcher.state
+    return {
+        "switches": list(state.topology.switches),
+        "links": [[link.a, link.b] for link in state.topology.links],
+        "hosts": dict(state.topology.hosts),
+        "ports": {
+            switch: {near: state.topology.number(switch, near) for near in state.topology.neighbours(switch)}
+            for switch in state.topology.switches
+        },
+        "down": sorted(sorted(edge) for edge in state.down),
+        "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
+        "trees": [
+            {"dz": str(dz), "root": tree.root, "edges": [list(edge) for edge in tree.edges]}
+            for dz, tree in state.trees
+        ],
+    }
+
+
+def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
+    """Subscriptions or advertisements."""
+    return [
+        {"id": each.id, "host": each.host, "filter": each.filter.text, "dz": len(each.dz)}
+        for each in of.values()
+    ]
+
+
+async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, object]) -> dict[str, Any]:
+    """The way of an event through what the switches really hold."""
+    state = dispatcher.state
+    check_host(state.topology, host)
+    subscriptions, offers = list(state.subscriptions.values()), list(state.advertisements.values())
+    tables = await dispatcher.tables()
+    found = explain(
+        state.topology, state.plan, dispatcher.tag, tables, offers, subscriptions, host, values, state.trees
+    )
+    published = any(each.filter.matches(values) for each in state.publishes(host))
+    return plain_explanation(state.topology, found, published)
+
+
+def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
+    """What a subscription would cost in entries, without making it."""
+    state = dispatcher.state
+    check_host(state.topology, host)
+    wanted = Filter.parse(text, state.plan.schema)
+    request = Request(Op.SUBSCRIBE, _free(state.subscriptions), host, wanted)
+    before = {switch: len(state.table(switch)) for switch in state.topology.switches}
+    with dispatcher.supposed(request) as outcome:
+        after = {switch: len(state.table(switch)) for switch in outcome.changes}
+    return {
+        "entries": {switch: size - before[switch] for switch, size in after.items()},
+        "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
+        "fits": not outcome.refused,
+        "reason": str(outcome.refused[0][1]) if outcome.refused else None,
+    }
+
+
+def check_host(network: Topology, host: str) -> None:
+    if host not in network.hosts:
+        raise BadInput(f"there is no host {host!r}{nearest(host, network.hosts)}")
+
+
+def _free(taken: Mapping[str, object]) -> str:
+    number = 0
+    while (name := f"quote-{number}") in taken:
+        number += 1
+    return name

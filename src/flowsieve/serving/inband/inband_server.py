@@ -1,0 +1,240 @@
+"""Calls that come through the network itself: a switch hands them over, and the answer goes back out of the same port.
+
+Which host calls is told by the port that the call came in on, not by what it says. Whatever comes, nothing here
+raises, waits, or grows without bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from flowsieve.errors import BadMessage, FlowsieveError, SwitchError
+from flowsieve.flow.punt import LLDP
+from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.header.frame import Frame, build, parse
+from flowsieve.protocol.call_datagram import (
+    Call,
+    Datagram,
+    Gone,
+    Key,
+    More,
+    cut,
+    decode,
+    digest_of,
+    encode,
+    pack_answer,
+)
+from flowsieve.serving.inband.answer_cache import AnswerCache, Place
+from flowsieve.southbound.fabric import Packet
+
+MOST_CALLS = 1024  # under way at a time
+MOST_OF_A_HOST = 256  # of these
+MOST_SENDING = 1024  # packets on their way to switches
+MAC = bytes.fromhex("02f1055e0002")  # whose answers are; no interface has it
+LINK_LOCAL = bytes.fromhex("fe80" + "00" * 8 + "f10e00c00001")  # likewise
+ADDRESSES = frozenset(prefix.first.to_bytes(prefix.width // 8) for prefix in CONTROL_ADDRESSES.values())
+
+Answer = Mapping[str, Any]
+Send = Callable[[str, int, bytes], Awaitable[None]]
+log = logging.getLogger(__name__)
+
+
+class CallHandler(Protocol):
+    """Where calls are worked on; it knows a call that comes again."""
+
+    def call(self, message: Mapping[str, Any], host: str | None) -> Awaitable[Answer]:
+        """The answer to a call that came from a host."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InbandCounters:
+    """What has come, and what became of it."""
+
+    received: int = 0  # packets
+    malformed: int = 0  # … that say nothing
+    foreign: int = 0  # … from a port that is no host's
+    forged: int = 0  # calls in the name of another host than the port's
+    repeated: int = 0  # calls that came again while they were worked on
+    busy: int = 0  # calls that found too many others
+    answered: int = 0  # calls that got an answer, also one that says no
+    unsent: int = 0  # answers and parts that could not be sent
+
+
+class InbandServer:
+    """Takes what switches hand over to a desk, and answers back.
+
+    `send` has a switch send a packet out of a port; `host_at` says which host is at a port, if one is.
+    """
+
+    def __init__(
+        self,
+        desk: CallHandler,
+        send: Send,
+        host_at: Callable[[str, int], str | None],
+        *,
+        most_calls: int = MOST_CALLS,
+        most_of_a_host: int = MOST_OF_A_HOST,
+    ) -> None:
+        self.counters = InbandCounters()
+        self._desk = desk
+        self._send_packet = send
+        self._host_at = host_at
+        self._most_calls, self._most_of_a_host = most_calls, most_of_a_host
+        self._under_way: set[tuple[Place, bytes, int, bytes]] = set()
+        self._by_host: Counter[str] = Counter()
+        self._sending = 0
+        self._kept = AnswerCache()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def heard(self, packet: Packet) -> None:
+        """A switch has handed over a packet; those by which switches find each other are not for us."""
+        if self._closed or packet.data[12:14] == LLDP.to_bytes(2):
+            return
+        self._count("received")
+        try:
+            self._take(packet)
+        except BadMessage:
+            self._count("malformed")
+        except Exception:  # our own mistake; the next packet shall not suffer
+            log.exception("a packet from port %d of switch %s was not understood", packet.port, packet.switch)
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _take(self, packet: Packet) -> None:
+        frame = parse(packet.data)
+        if frame.destination not in ADDRESSES or frame.destination_port != CONTROL_PORT:
+            raise BadMessage("a packet to somebody else")
+        datagram = decode(frame.payload)
+        place = packet.switch, packet.port
+        host = self._host_at(*place)
+        if host is None:
+            self._count("foreign")
+        elif isinstance(datagram, Call):
+            self._take_call(place, host, frame, datagram)
+        elif isinstance(datagram, More):
+            self._send_all(place, frame, self._more(place, datagram))
+        else:
+            raise BadMessage("a client that gives answers")
+
+    def _take_call(self, place: Place, host: str, frame: Frame, call: Call) -> None:
+        name = place, frame.source, frame.source_port, frame.payload
+        if call.message["host"] != host:
+            self._count("forged")
+            text = f"this is no port of host {call.message['host']!r}; right is the name of the host itself"
+            self._answer(place, frame, call.key, error("denied", text))
+        elif name in self._under_way:
+            self._count("repeated")
+        elif len(self._under_way) >= self._most_calls or self._by_host[host] >= self._most_of_a_host:
+            self._count("busy")
+            text = f"{len(self._under_way)} calls are under way, {self._by_host[host]} of this host's; try again later"
+            self._answer(place, frame, call.key, error("busy", text))
+        else:
+            self._under_way.add(name)
+            self._by_host[host] += 1
+
+            async def work() -> None:
+                try:
+                    answer = await self._work(call, host)
+                finally:
+                    self._under_way.discard(name)
+                    self._by_host[host] -= 1
+                    if not self._by_host[host]:
+                        del self._by_host[host]
+                self._answer(place, frame, call.key, answer)
+
+            self._own(work())
+
+    async def _work(self, call: Call, host: str) -> Answer:
+        try:
+            return await self._desk.call(call.message, host)
+        except FlowsieveError as reason:
+            return error("failed", str(reason))
+        except Exception:  # a mistake in the desk; whoever called shall hear something
+            log.exception("call %r of host %s failed", call.message["op"], host)
+            return error("failed", "the controller has made a mistake; its log says which")
+
+    def _answer(self, place: Place, frame: Frame, key: Key, answer: Answer) -> None:
+        try:
+            packed = pack_answer(answer)
+        except BadMessage as reason:
+            packed = pack_answer(error("failed", str(reason)))
+        (first,) = cut(key, packed, digest_of(packed), [0])
+        if first.count > 1:
+            self._kept.keep(place, key, packed, asyncio.get_running_loop().time())
+        self._count("answered")
+        self._send_all(place, frame, [first])
+
+    def _more(self, place: Place, more: More) -> Iterable[Datagram]:
+        packed = self._kept.find(place, more.key, more.digest, asyncio.get_running_loop().time())
+        if packed is None:
+            return [Gone(more.key, more.digest)]
+        return cut(more.key, packed, more.digest, more.indices)
+
+    def _send_all(self, place: Place, frame: Frame, datagrams: Iterable[Datagram]) -> None:
+        for datagram in datagrams:
+            if self._sending >= MOST_SENDING:
+                self._count("unsent")
+                continue
+            self._sending += 1
+            self._own(self._send(place, build(reply(frame, encode(datagram)))))
+
+    async def _send(self, place: Place, packet: bytes) -> None:
+        try:
+            await self._send_packet(*place, packet)
+        except SwitchError:
+            self._count("unsent")  # the client asks again
+        finally:
+            self._sending -= 1
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _count(self, what: str) -> None:
+        self.counters = replace(self.counters, **{what: getattr(self.counters, what) + 1})
+
+
+def error(kind: str, text: str) -> Answer:
+    """An answer that says no."""
+    return {"error": {"kind": kind, "text": text}}
+
+
+def reply(call: Frame, payload: bytes) -> Frame:
+    """The datagram that goes back to where one came from."""
+    return Frame(
+        source_mac=MAC,
+        destination_mac=call.source_mac,
+        source=LINK_LOCAL if call.family == 6 else beside(call.source),
+        destination=call.source,
+        source_port=CONTROL_PORT,
+        destination_port=call.source_port,
+        payload=payload,
+    )
+
+
+def beside(address: bytes) -> bytes:
+    """An IPv4 address in the same network as a host's.
+
+    A host takes nothing from a group, nor from where it knows no way back to. It knows one to its neighbours; whether
+    there is one at that address does not matter, since it sends nothing there.
+
+    >>> beside(bytes([10, 0, 0, 1])).hex(), beside(bytes([10, 0, 0, 6])).hex()
+    ('0a000003', '0a000007')
+    """
+    near = address[-1] ^ 1
+    if near in (0, 255):  # the network itself, or all of its hosts
+        near = address[-1] ^ 2
+    return address[:-1] + bytes([near])

@@ -1,0 +1,153 @@
+"""Figures that are looked up when somebody asks for them: tables, switches, links, queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sized
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from flowsieve.control.discovery.findings import Difference, Kind
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Topology
+
+
+class Decided(Protocol):
+    """Of a control state, what is worth watching."""
+
+    @property
+    def topology(self) -> Topology: ...
+
+    @property
+    def down(self) -> Collection[Edge]: ...
+
+    @property
+    def subscriptions(self) -> Sized: ...
+
+    @property
+    def advertisements(self) -> Sized: ...
+
+    def table(self, switch: str) -> Sized: ...
+
+    def capacity(self, switch: str) -> int | None: ...
+
+
+class Watched(Protocol):
+    """Of a dispatcher, what is worth watching."""
+
+    @property
+    def state(self) -> Decided: ...
+
+    @property
+    def operations(self) -> int: ...
+
+    @property
+    def troubles(self) -> Mapping[str, str]: ...
+
+    @property
+    def mended(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The parts of a service that are looked at; those that it does not have are left out."""
+
+    dispatcher: Watched
+    connected: Callable[[], Collection[str]]
+    suppressed: Callable[[], Collection[Edge]] = frozenset
+    queues: Mapping[str, Callable[[], int]] = field(default_factory=dict)
+    clients: Callable[[], int] | None = None
+    journal_bytes: Callable[[], int] | None = None
+    inband: Callable[[], Mapping[str, int]] = dict
+    differences: Callable[[], Collection[Difference]] = tuple
+
+
+class Gauges(Collector):
+    """Reads its sources at each collection, once it has some."""
+
+    def __init__(self) -> None:
+        self.sources: Sources | None = None
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing is known of it before there are sources."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        if self.sources is not None:
+            yield from _switches(self.sources)
+            yield from _links(self.sources)
+            yield from _service(self.sources)
+
+
+def _switches(sources: Sources) -> Iterator[Metric]:
+    dispatcher, state = sources.dispatcher, sources.dispatcher.state
+    connected, troubles = frozenset(sources.connected()), dispatcher.troubles
+    flows = _gauge("flows", "Entries that a switch's table should have", "switch")
+    capacity = _gauge("flow_capacity", "Entries that a switch has room for; absent if unbounded", "switch")
+    reached = _gauge("switch_connected", "Whether a switch is connected", "switch")
+    settled = _gauge("switch_settled", "Whether a switch has acknowledged all that it should hold", "switch")
+    for switch in state.topology.switches:
+        flows.add_metric([switch], len(state.table(switch)))
+        room = state.capacity(switch)
+        if room is not None:
+            capacity.add_metric([switch], room)
+        reached.add_metric([switch], switch in connected)
+        settled.add_metric([switch], switch not in troubles)
+    yield from (flows, capacity, reached, settled)
+    yield _one(_gauge("switches", "Switches of the network"), len(state.topology.switches))
+    yield _one(
+        _gauge("switches_connected", "Switches that are connected"),
+        sum(switch in connected for switch in state.topology.switches),
+    )
+    yield _one(
+        CounterMetricFamily("flowsieve_flow_operations", "Flow operations that switches have acknowledged"),
+        dispatcher.operations,
+    )
+
+
+def _links(sources: Sources) -> Iterator[Metric]:
+    state = sources.dispatcher.state
+    yield _one(_gauge("links", "Links of the network"), len(state.topology.links))
+    yield _one(_gauge("links_down", "Links that the trees do without"), len(state.down))
+    yield _one(_gauge("links_suppressed", "Links left out as restless"), len(sources.suppressed()))
+    yield _one(
+        _gauge("trees_whole", "Whether the trees follow the cabling and no edge of them is fenced"),
+        sources.dispatcher.mended,
+    )
+    kinds = Counter(difference.kind for difference in sources.differences())
+    differences = _gauge("differences", "Points in which the network is not as configured", "kind")
+    for kind in Kind:
+        differences.add_metric([kind.value], kinds[kind])
+    yield differences
+
+
+def _service(sources: Sources) -> Iterator[Metric]:
+    state = sources.dispatcher.state
+    interests = _gauge("interests", "Subscriptions and advertisements in force", "side")
+    interests.add_metric(["subscription"], len(state.subscriptions))
+    interests.add_metric(["advertisement"], len(state.advertisements))
+    queues = _gauge("queue_length", "What waits in a queue", "queue")
+    for name, length in sources.queues.items():
+        queues.add_metric([name], length())
+    inband = CounterMetricFamily(
+        "flowsieve_inband_packets", "Packets of in-band control, by what became of them", labels=["what"]
+    )
+    for what, count in sources.inband().items():
+        inband.add_metric([what], count)
+    yield from (interests, queues, inband)
+    if sources.clients is not None:
+        yield _one(_gauge("clients", "Sessions of clients"), sources.clients())
+    if sources.journal_bytes is not None:
+        yield _one(_gauge("journal_bytes", "Size of the journal"), sources.journal_bytes())
+
+
+def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"flowsieve_{name}", text, labels=labels)
+
+
+def _one(family: GaugeMetricFamily | CounterMetricFamily, value: float) -> Metric:
+    family.add_metric([], value)
+    return family

@@ -1,0 +1,133 @@
+"""What a controller asks of the switches below it, and what they tell it; southbound/ has the kinds there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from flowsieve.errors import FlowsieveError
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.punt import Punt
+
+
+@dataclass(slots=True)
+class Ticket:
+    """Operations on their way to one switch; the southbound fills it in when the switch has answered.
+
+    `done` operations were carried out. If the next one failed, `error` says why, and none after it was tried.
+    """
+
+    switch: str
+    done: int = 0
+    done_at: float | None = None
+    error: FlowsieveError | None = None
+
+
+class Switches(Protocol):
+    """The switches, by name, for a caller that waits for nothing but `settle`."""
+
+    def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
+        """Have a switch carry out operations one after the other, after all that it was asked before."""
+        ...
+
+    def read(self, switch: str) -> tuple[Flow, ...]:
+        """The entries that a switch holds now."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until nothing is under way: no packet, and no operation that is not answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A switch can be asked; what it holds and which ports are up has to be read, whatever was known before."""
+
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """A switch cannot be asked any more; what it holds is unknown, and it may well go on forwarding."""
+
+    switch: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortChanged:
+    """A port of a switch came up or went down; told again, perhaps, where nothing changed."""
+
+    switch: str
+    port: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A switch hands over a packet, whole, that came in on a port."""
+
+    switch: str
+    port: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanged:
+    """Somebody else has changed entries of a switch; what it holds has to be read."""
+
+    switch: str
+
+
+SwitchEvent = Connected | Disconnected | PortChanged | Packet | TableChanged
+
+
+class LiveSwitches(Protocol):
+    """The switches, by name, that come, fail and come back; all of it on one event loop.
+
+    A switch that cannot be asked raises a SwitchError from whatever is asked of it.
+    """
+
+    async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
+        """Have a switch carry out a whole batch or nothing; returns once packets meet the new table.
+
+        Raises TableFull or another SwitchError where the switch refused and holds what it held before, and
+        Unacknowledged where it is unknown what it holds: no batch is taken then before it was read.
+        """
+        ...
+
+    async def read(self, switch: str) -> tuple[Flow, ...]:
+        """The entries that a switch holds within our group prefixes.
+
+        Those among them that no flow can say are removed on the way.
+        """
+        ...
+
+    async def ports(self, switch: str) -> Mapping[int, bool]:
+        """The ports of a switch, and whether each is up."""
+        ...
+
+    async def fence(self, switch: str, port: int, closed: bool) -> None:
+        """Have a port neither receive nor forward anything, or open it again; returns once that is so.
+
+        It holds for a port that is down as well, and outlives its coming back. One that is not there at all passes for
+        either; when it comes, it is open.
+        """
+        ...
+
+    async def fences(self, switch: str) -> frozenset[int]:
+        """The ports of a switch that are fenced."""
+        ...
+
+    async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
+        """Make the service entries of a switch, and their limits, exactly these; what is there already stays.
+
+        Returns once packets meet them; from then on they come as `Packet`.
+        """
+        ...
+
+    async def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port; nobody says whether it did."""
+        ...

@@ -1,0 +1,269 @@
+"""Until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
+
+Open vSwitch's main thread notes a change in one pass of its loop, and in the next one marks all that the datapath
+has cached as out of date. Other threads then go over the cache, at most once in 5 ms. `revalidator/wait` answers
+when a round of theirs has ended, but that round may have begun before the mark. So, after an acknowledgement:
+
+1. We ask anything and, when that is answered, connect anew: a new connection is served in a later pass, so all
+   that we ask on it comes after the mark.
+2. We ask for the end of a round; the next one begins after it, hence after the mark.
+3. We ask for the end of that round: with it the datapath has followed.
+
+Where entries were removed, all that is cached is thrown away instead. A decision that was cached for a narrow prefix
+because of an entry that is gone is else kept beside one for a wider prefix, and when both have to change, Open
+vSwitch (3.1 at least) changes the wider one twice: packets then meet the narrow one as it was, for good. What comes
+into the cache afterwards is decided by the new tables, or was being decided at that moment: one round sees to it.
+
+Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
+addresses and take it out again, which nothing of ours looks at. All this is one question, shared by all who wait when
+it is asked. Every word of it wakes a thread that then looks at all ports of all bridges, so there are few: the
+connection of one question is kept for the first step of the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from flowsieve.errors import SwitchError
+from flowsieve.southbound.socket_address import Address
+
+log = logging.getLogger(__name__)
+
+LONGEST = 5.0  # seconds to wait for an answer
+# Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
+WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
+FULL = 0.002  # seconds until one that has too many callers is dialled again
+NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
+Request = tuple[str, Sequence[str]]
+
+
+class Behind(SwitchError):
+    """The datapath is there and does not say that it has followed; packets may still meet older tables."""
+
+
+class Unreachable(Exception):
+    """There is nobody to ask whether the datapath has followed."""
+
+
+class Datapath:
+    """The datapath behind some switches; where nobody can be asked, it gets a fixed time to follow."""
+
+    def __init__(self, control: Address | None, seconds: float) -> None:
+        self._control = control
+        self._seconds = seconds
+        self._turns = Turns(self._ask)
+        self._purge = False  # when it is asked next
+        self._talk: Talk | None = None
+        self._missed = False  # whether there was nobody to ask when there should be
+
+    async def follow(self, removed: bool = False) -> None:
+        """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
+        self._purge = self._purge or removed
+        try:
+            await self._turns.wait(1)
+        except Unreachable as error:
+            if self._control is not None and not self._missed:
+                log.warning("nobody at %s says when the datapath has followed: %s", self._control, error)
+            self._missed = True
+            await asyncio.sleep(self._seconds)
+        else:
+            self._missed = False
+
+    def close(self) -> None:
+        """Ask nothing any more."""
+        self._turns.close()
+        self._hang_up()
+
+    async def _ask(self) -> None:
+        """Ask once; what was to be purged and may not have been is purged by the next who asks."""
+        purge, self._purge = self._purge, False
+        try:
+            await self._ask_once(purge)
+        except BaseException:
+            self._purge = self._purge or purge
+            raise
+
+    async def _ask_once(self, purge: bool) -> None:
+        if self._control is None or self._control.path is None:
+            raise Unreachable("that is no socket in the file system")
+        try:
+            async with asyncio.timeout(LONGEST):
+                bridge = await self._pass(self._control)
+                talk = self._talk = await Talk.begin(self._control)
+                stir: tuple[Request, ...] = (
+                    ("fdb/add", (bridge, bridge, "0", NOBODY)),
+                    ("fdb/del", (bridge, "0", NOBODY)),
+                    ("revalidator/wait", ()),
+                )
+                if purge:
+                    await talk.ask(("revalidator/purge", ()), *stir)
+                else:
+                    await talk.ask(*stir)
+                    await talk.ask(*stir)
+        except TimeoutError:
+            self._hang_up()
+            raise Behind(f"no word from the datapath at {self._control} within {LONGEST:g} s") from None
+        except (
+            FileNotFoundError,
+            ConnectionRefusedError,
+            EOFError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ) as error:
+            self._hang_up()
+            raise Unreachable(str(error) or type(error).__name__) from None
+        except OSError as error:
+            self._hang_up()
+            raise Behind(f"the datapath at {self._control} cannot be asked: {error}") from None
+
+    async def _pass(self, control: Address) -> str:
+        """Wait for one pass of the main thread; a bridge of its. The connection that was kept may have died since."""
+        for talk in (self._talk, None):
+            try:
+                self._talk = talk or await Talk.begin(control)
+                return (await self._talk.ask(("ofproto/list", ()))).partition("\n")[0]
+            except (OSError, EOFError):
+                if talk is None:
+                    raise
+            finally:
+                self._hang_up()
+        raise AssertionError("the second attempt returns or raises")
+
+    def _hang_up(self) -> None:
+        if self._talk is not None:
+            self._talk.close()
+            self._talk = None
+
+
+class Turns:
+    """The same question, again and again while somebody waits; an answer is for all who came before it was asked."""
+
+    def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
+        self._ask = ask
+        self._current: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def wait(self, turns: int) -> None:
+        """Wait for the answers to so many questions, each asked after the one before was answered."""
+        for _ in range(turns):
+            if self._next is None:
+                self._next = asyncio.create_task(self._begin(self._current))
+            turn = self._next
+            try:
+                await asyncio.shield(turn)
+            except asyncio.CancelledError:
+                if turn.cancelled():
+                    raise Behind("the connections were closed before the datapath has followed") from None
+                raise
+
+    def close(self) -> None:
+        for turn in (self._current, self._next):
+            if turn is not None:
+                turn.cancel()
+
+    async def _begin(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        self._current, self._next = self._next, None
+        await self._ask()
+
+
+class Talk:
+    """A connection on which one question follows the other; there are hundreds a second, so it is a bare socket."""
+
+    def __init__(self, control: Address, own: socket.socket) -> None:
+        self._control, self._own = control, own
+
+    @classmethod
+    async def begin(cls, control: Address) -> Talk:
+        return cls(control, await _dialled(control))
+
+    async def ask(self, *requests: Request) -> str:
+        """Ask all at once; the last answer counts.
+
+        Open vSwitch may note the end of a round and fall asleep before it says so; being dialled wakes it up.
+        """
+        messages = [
+            json.dumps({"id": number, "method": method, "params": params})
+            for number, (method, params) in enumerate(requests)
+        ]
+        await asyncio.get_running_loop().sock_sendall(self._own, "".join(messages).encode())
+        text, patience = "", iter(WAKE_UPS)
+        while (answer := _last(text, len(requests))) is None:
+            await _readable(self._own, next(patience, AGAIN))
+            try:
+                part = self._own.recv(1 << 16)
+            except BlockingIOError:
+                if (waking := _dialled_at_once(self._control)) is not None:
+                    waking.close()
+                continue
+            if not part:
+                raise EOFError
+            text += part.decode()
+        if answer["error"] is not None:
+            raise ValueError(answer["error"])
+        return str(answer["result"])
+
+    def close(self) -> None:
+        self._own.close()
+
+
+async def _readable(own: socket.socket, seconds: float) -> None:
+    """Wait until something can be read, but no longer than that."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    late = loop.call_later(seconds, wake)
+    loop.add_reader(own, wake)
+    try:
+        await waiter
+    finally:
+        loop.remove_reader(own)
+        late.cancel()
+
+
+async def _dialled(control: Address) -> socket.socket:
+    """A connection, as soon as there is room for one."""
+    while (own := _dialled_at_once(control)) is None:
+        await asyncio.sleep(FULL)
+    return own
+
+
+def _dialled_at_once(control: Address) -> socket.socket | None:
+    """A connection, or None where so many wait to be let in that there is no room: somebody is there, and busy.
+
+    Open vSwitch takes connections on sockets in the file system alone, and there nobody who dials has to wait.
+    """
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        own.setblocking(False)
+        own.connect(control.path or "")
+    except BlockingIOError:
+        own.close()
+        return None
+    except BaseException:
+        own.close()
+        raise
+    return own
+
+
+def _last(text: str, count: int) -> Any:
+    """The last of so many JSON values that stand one after the other, or None if they are not all there yet."""
+    decoder, value = json.JSONDecoder(), None
+    for _ in range(count):
+        try:
+            value, end = decoder.raw_decode(text)
+        except ValueError:
+            return None
+        text = text[end:].lstrip()
+    return value

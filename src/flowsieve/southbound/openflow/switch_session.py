@@ -1,0 +1,254 @@
+"""One live connection to a switch: a `Connection` and the socket that it goes over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flowsieve.errors import SwitchError
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.punt import Punt
+from flowsieve.southbound.openflow.connection import Connection
+from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.events import (
+    Applied,
+    Event,
+    Listed,
+    MetersListed,
+    PortsListed,
+    Ready,
+    Refused,
+)
+from flowsieve.southbound.openflow.ports import Port
+from flowsieve.southbound.openflow.punts import Meter
+from flowsieve.southbound.openflow.wire import Monitored, PacketIn, PortStatus
+from flowsieve.southbound.socket_address import Streams
+
+READ_SIZE = 1 << 16
+CLOSED = "the peer closed the connection"
+Notice = PacketIn | PortStatus | Monitored
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long to wait for what, in seconds."""
+
+    answer: float = 5.0  # for the answer to what we asked
+    connect: float = 3.0  # for a connection and its handshake; also how long a request waits for a connection
+    echo: float = 1.0  # of silence, before we ask for a sign of life
+    silence: float = 4.0  # of silence, before we take the peer for dead
+    first_retry: float = 0.05  # before we dial again; doubled from one failure to the next
+    last_retry: float = 2.0
+    lag: float = 0.02  # after an acknowledgement, for a datapath that cannot be asked to follow the tables
+
+
+class Lost(SwitchError):
+    """The connection is gone, and with it the answer to what was asked."""
+
+
+class Link:
+    """A connection that first greets the peer and then works for as long as `run` does."""
+
+    def __init__(self, streams: Streams, timing: Timing, decrement: bool) -> None:
+        self._reader, self._writer = streams
+        self._timing = timing
+        self._connection = Connection(decrement)
+        self._loop = asyncio.get_running_loop()
+        self._heard = self._loop.time()
+        self._to_send = asyncio.Event()
+        self._given_up = asyncio.Event()
+        self._reason: str | None = None  # why it ends or has ended
+        self._waiting: dict[int, asyncio.Future[Event]] = {}
+        self._early: list[Notice] = []
+        self._notify: Callable[[Notice], None] = self._early.append
+
+    @property
+    def reason(self) -> str:
+        """Why it has ended, or will."""
+        return self._reason or "it goes on"
+
+    async def greet(self) -> int:
+        """Shake hands; returns the switch's datapath id."""
+        try:
+            async with asyncio.timeout(self._timing.connect):
+                while True:
+                    await self._send()
+                    events = list(self._connection.receive(await self._bytes()))
+                    for event in events:
+                        self._take(event)
+                    for event in events:
+                        if isinstance(event, Ready):
+                            self._to_send.set()
+                            return event.datapath
+        except BaseException:
+            self.abort()
+            raise
+
+    async def run(self, notify: Callable[[Notice], None]) -> str:
+        """Talk until something ends it; returns what did."""
+        self._notify = notify
+        for notice in self._early:
+            notify(notice)
+        work = (self._read(), self._write(), self._watch(), self._end_when_given_up())
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            first = done.pop().exception()
+            assert first is not None, "none of them ends by itself"
+            if not isinstance(first, OSError | SwitchError):
+                raise first
+            self._reason = self._reason or str(first) or type(first).__name__
+        finally:
+            self._reason = self._reason or "the connection was closed"
+            self.abort()
+            for task in tasks:
+                task.cancel()
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(Lost(self._reason))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return self._reason
+
+    async def apply(self, ops: Sequence[FlowOp]) -> Applied | Refused:
+        """Have a batch carried out; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.apply(ops))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def remove(self, entries: Sequence[Entry]) -> Applied | Refused:
+        """Have entries removed, whatever they match; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.remove(entries))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def list_entries(self) -> tuple[Entry, ...]:
+        """What the switch holds; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_entries())
+        assert isinstance(event, Listed)
+        return event.entries
+
+    async def list_ports(self) -> tuple[Port, ...]:
+        """The ports that the switch has; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_ports())
+        assert isinstance(event, PortsListed)
+        return event.ports
+
+    async def fence(self, port: Port, closed: bool) -> Applied | Refused:
+        """Have a port fenced or opened; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.fence(port, closed))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def list_service(self) -> tuple[Entry, ...]:
+        """The service entries that the switch holds; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_service())
+        assert isinstance(event, Listed)
+        return event.entries
+
+    async def list_meters(self) -> tuple[Meter, ...]:
+        """The meters that the switch has; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.list_meters())
+        assert isinstance(event, MetersListed)
+        return event.meters
+
+    async def change_meters(self, meters: Sequence[Meter], command: int) -> Applied | Refused:
+        """Have meters made, changed or removed; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.change_meters(meters, command))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    async def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[Entry]) -> Applied | Refused:
+        """Have service entries made and others removed; raises Lost if no answer comes."""
+        event = await self._answer(self._connection.serve(punts, removed))
+        assert isinstance(event, Applied | Refused)
+        return event
+
+    def send_packet(self, port: int, data: bytes) -> None:
+        """Have the switch send a packet out of a port."""
+        self._connection.send_packet(port, data)
+        self._to_send.set()
+
+    def give_up(self, reason: str) -> None:
+        """Close the connection for a reason of our own."""
+        self._reason = self._reason or reason
+        self._given_up.set()
+
+    def abort(self) -> None:
+        """Close the socket and forget what was not sent."""
+        self._writer.transport.abort()
+
+    async def _answer(self, request: int) -> Event:
+        if self._reason is not None:
+            raise Lost(self._reason)
+        future: asyncio.Future[Event] = self._loop.create_future()
+        self._waiting[request] = future
+        self._to_send.set()
+        try:
+            async with asyncio.timeout(self._timing.answer):
+                return await future
+        except TimeoutError:
+            self.give_up(f"no answer within {self._timing.answer:g} s")
+            raise Lost(self._reason) from None
+        finally:
+            self._waiting.pop(request, None)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self._notify(event)
+        elif not isinstance(event, Ready):
+            future = self._waiting.get(event.request)
+            if future is not None and not future.done():
+                future.set_result(event)
+
+    async def _bytes(self) -> bytes:
+        try:
+            data = await self._reader.read(READ_SIZE)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise Lost(CLOSED)
+        self._heard = self._loop.time()
+        return data
+
+    async def _send(self) -> None:
+        try:
+            for piece in self._connection.outgoing():
+                self._writer.write(piece)
+                await self._writer.drain()
+        except ConnectionError:
+            raise Lost(CLOSED) from None
+
+    # What `run` does at the same time.
+
+    async def _read(self) -> None:
+        while True:
+            for event in self._connection.receive(await self._bytes()):
+                self._take(event)
+            self._to_send.set()
+
+    async def _write(self) -> None:
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            await self._send()
+
+    async def _watch(self) -> None:
+        """Look for signs of life: a stopped switch keeps its connection for long.
+
+        Time in which we ourselves were held up does not count: nobody listened then.
+        """
+        while True:
+            silent = self._loop.time() - self._heard
+            if silent >= self._timing.silence:
+                raise Lost(f"no sign of life within {self._timing.silence:g} s")
+            if silent >= self._timing.echo:
+                self._connection.ping()
+                self._to_send.set()
+            due = self._loop.time() + self._timing.echo
+            await asyncio.sleep(self._timing.echo)
+            self._heard += max(0.0, self._loop.time() - due)
+
+    async def _end_when_given_up(self) -> None:
+        await self._given_up.wait()
+        raise Lost(self._reason)

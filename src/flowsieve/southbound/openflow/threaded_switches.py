@@ -1,0 +1,141 @@
+"""Real switches as a southbound for callers with a thread of their own, as the embedded network is in this process.
+
+The connections, an `OpenFlowFabric`, live on an asyncio loop in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+
+from flowsieve.errors import FlowsieveError, SwitchError
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import Flow
+from flowsieve.southbound.fabric import Ticket
+from flowsieve.southbound.openflow.background import Background
+from flowsieve.southbound.openflow.fabric import OpenFlowFabric
+
+
+class OpenFlowSwitches:
+    """The switches of a fabric, with tickets.
+
+    A batch is carried out as a whole or not at all: a ticket with an error has nothing done. After an
+    `Unacknowledged` error a switch takes no batch until it was read. What the fabric reports, it reports on the
+    thread of the connections.
+
+    >>> OpenFlowSwitches(OpenFlowFabric({"s1": "unix:/run/lab/s1.mgmt"})).apply("s2", [])
+    Traceback (most recent call last):
+    flowsieve.errors.BadTopology: there is no switch 's2'; there are 's1'
+    """
+
+    def __init__(self, fabric: OpenFlowFabric) -> None:
+        self.fabric = fabric
+        self._began = time.monotonic()
+        self._unanswered = 0
+        self._answered = threading.Condition()
+        self._background = Background(self._keep_connected, "openflow")
+
+    # Beginning and end.
+
+    def start(self) -> None:
+        """Begin to dial and to listen."""
+        self._background.start()
+
+    def close(self) -> None:
+        """Give up all connections; the switches keep their entries."""
+        self._background.stop()
+
+    def __enter__(self) -> OpenFlowSwitches:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def wait_connected(self, seconds: float = 3.0) -> None:
+        """Wait until all switches are connected; raises an error that names those that are not."""
+        self._background.call(self.fabric.wait_connected(seconds))
+
+    # What a controller asks of it.
+
+    def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
+        """Have a switch carry out operations; the ticket is filled in when it has answered, or should have."""
+        ticket, batch = Ticket(switch), tuple(ops)
+        self.fabric.check(switch, batch)
+        with self._answered:
+            self._unanswered += 1
+        try:
+            self._background.submit(self._carry_out(ticket, batch))
+        except SwitchError as error:
+            self._close_ticket(ticket, 0, error)
+        return ticket
+
+    def read(self, switch: str) -> tuple[Flow, ...]:
+        """The entries that a switch holds now, of ours and within our groups, in the order of their matches.
+
+        Those among them that no flow can say are removed on the way.
+        """
+        self.fabric.check(switch, ())
+        return self._background.call(self.fabric.read(switch))
+
+    def settle(self) -> None:
+        """Wait until every ticket is answered, or was given up."""
+        with self._answered:
+            while not self._answered.wait_for(lambda: not self._unanswered, 1.0):
+                if not self._background.running:
+                    return  # nobody is left to answer
+
+    # What only real switches need.
+
+    def ports(self, switch: str) -> Mapping[int, bool]:
+        """The ports of a switch, and whether each is up."""
+        return self._background.call(self.fabric.ports(switch))
+
+    def fence(self, switch: str, port: int, closed: bool) -> None:
+        """Have a port neither receive nor forward anything, or open it again."""
+        self._background.call(self.fabric.fence(switch, port, closed))
+
+    def fences(self, switch: str) -> frozenset[int]:
+        """The ports of a switch that are fenced."""
+        return self._background.call(self.fabric.fences(switch))
+
+    def send_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch send a packet out of a port."""
+        self._background.call(self.fabric.send_packet(switch, port, data))
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The switches of which it is unknown what they hold, and why."""
+        return self.fabric.unknown
+
+    # On the thread of the connections.
+
+    async def _keep_connected(self, ready: Callable[[], None]) -> None:
+        async with self.fabric:
+            ready()
+            await asyncio.Event().wait()  # until cancelled
+
+    async def _carry_out(self, ticket: Ticket, ops: Sequence[FlowOp]) -> None:
+        done: int = 0
+        error: FlowsieveError | None = SwitchError(
+            f"the connection to switch {ticket.switch} was closed meanwhile"
+        )
+        try:
+            await self.fabric.apply(ticket.switch, ops)
+            done, error = len(ops), None
+        except FlowsieveError as reason:
+            error = reason
+        finally:
+            self._close_ticket(ticket, done, error)
+
+    def _close_ticket(self, ticket: Ticket, done: int, error: FlowsieveError | None) -> None:
+        ticket.done, ticket.error = done, error
+        ticket.done_at = time.monotonic() - self._began
+        with self._answered:
+            self._unanswered -= 1
+            self._answered.notify_all()

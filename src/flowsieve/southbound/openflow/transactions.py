@@ -1,0 +1,59 @@
+"""What a connection waits for: a batch, changes outside of batches, lists that come in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.entries import entries_in
+from flowsieve.southbound.openflow.events import Event, Listed, MetersListed, PortsListed
+from flowsieve.southbound.openflow.ports import ports_in
+from flowsieve.southbound.openflow.punts import meters_in
+
+
+class Phase(Enum):
+    """How far a batch is."""
+
+    ADDING = "adding"
+    COMMITTING = "committing"
+    DISCARDING = "discarding"
+
+
+@dataclass(slots=True)
+class Batch:
+    """A bundle under way; operation i has the xid `first` + i, the last step of each phase the xid `awaited`."""
+
+    bundle: int
+    first: int
+    count: int
+    awaited: int
+    phase: Phase = Phase.ADDING
+    failure: tuple[int | None, wire.Failed] | None = None
+
+
+@dataclass(slots=True)
+class Change:
+    """Messages outside of bundles; message i has the xid `first` + i, the barrier after them the xid `awaited`."""
+
+    first: int
+    count: int
+    awaited: int
+    failure: wire.Failed | None = None
+
+
+class List(NamedTuple):
+    """How the parts of a list are read, and what is made of them."""
+
+    what: str
+    read: Callable[[bytes], Iterable[Any]]
+    event: Callable[[int, tuple[Any, ...]], Event]
+
+
+LISTS: dict[type, List] = {
+    wire.StatsPart: List("entries", entries_in, Listed),
+    wire.PortsPart: List("ports", ports_in, PortsListed),
+    wire.MetersPart: List("meters", meters_in, MetersListed),
+}

@@ -1,0 +1,189 @@
+"""Trees that follow the cabling: fenced first, then mended, then opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from livenet import SCHEMA
+
+from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.repair.mender import Mender
+from flowsieve.control.state import ControlState
+from flowsieve.errors import SwitchError, TableFull
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.generators import generate
+from flowsieve.network.mend import Edge
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
+
+A_LINK = frozenset(("s0", "s1"))
+
+
+class Repair:
+    """A mender over embedded switches, and what it did, in order."""
+
+    def __init__(self, damping: DampingSettings | None = None) -> None:
+        self.topology = generate("ring:4")
+        self.state = ControlState(self.topology, RegularPlan.make(SCHEMA))
+        self.fabric = EmbeddedFabric(EmbeddedNetwork(self.topology), lambda event: None)
+        self.told: list[tuple[str, object]] = []
+        self.followed = asyncio.Event()
+        self.followed.set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.mender = Mender(
+            lambda: self.state,
+            self.fabric,
+            reachable=lambda switch: True,
+            reached=lambda switch: self._reached(switch),
+            rewire=self._rewire,
+            background=self._background,
+            damping=damping,
+            mended=lambda seconds: self.told.append(("mended", seconds >= 0)),
+        )
+
+    def set(self, up: bool, edge: Edge = A_LINK) -> None:
+        for end in sorted(edge):
+            (other,) = edge - {end}
+            self.mender.changed(end, self.topology.port(end, other), up)
+
+    async def until(self, what: str, count: int = 1) -> None:
+        while sum(name == what for name, _ in self.told) < count:
+            await asyncio.sleep(0.001)
+
+    async def _reached(self, switch: str) -> None:
+        await self.followed.wait()
+
+    async def _rewire(self, down: frozenset[Edge]) -> None:
+        self.told.append(("rewired", (down, self.mender.fences.closed)))
+        self.state.rewire(down)
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+
+
+@asynccontextmanager
+async def at_work(repair: Repair) -> AsyncIterator[Repair]:
+    for switch in repair.topology.switches:
+        repair.fabric.connect(switch)
+    running = asyncio.create_task(repair.mender.run())
+    try:
+        async with asyncio.timeout(10):
+            yield repair
+    finally:
+        for task in [running, *repair.tasks]:
+            task.cancel()
+        await asyncio.gather(running, *repair.tasks, return_exceptions=True)
+
+
+def test_an_edge_that_dies_is_fenced_before_the_trees_do_without_it() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
+            repair.set(False, edge)
+            assert not repair.mender.whole.is_set()
+            await repair.until("mended")
+            ((_, (down, closed)),) = [each for each in repair.told if each[0] == "rewired"]
+            assert down == closed == {edge}
+            assert repair.mender.whole.is_set()
+
+    asyncio.run(story())
+
+
+def test_a_fence_stays_until_both_ends_have_followed() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
+            repair.set(False, edge)
+            await repair.until("mended")
+            repair.followed.clear()
+            repair.set(True, edge)
+            await repair.until("mended", 2)
+            await asyncio.sleep(0.02)
+            assert repair.mender.fences.closed == {edge}
+            repair.followed.set()
+            while repair.mender.fences.closed:
+                await asyncio.sleep(0.001)
+            assert repair.mender.whole.is_set()
+
+    asyncio.run(story())
+
+
+def test_a_link_that_comes_and_goes_is_left_out_until_it_is_calm() -> None:
+    async def story() -> None:
+        settings = DampingSettings(half_life_seconds=0.05, longest_seconds=0.2)
+        async with at_work(Repair(settings)) as repair:
+            for up in (False, True, False, True, False, True):
+                repair.set(up)
+            assert repair.mender.suppressed == {A_LINK}
+            while repair.state.down != {A_LINK}:
+                await asyncio.sleep(0.001)
+            while repair.mender.suppressed or repair.state.down:
+                await asyncio.sleep(0.001)
+            assert repair.mender.whole.is_set()
+
+    asyncio.run(story())
+
+
+def test_what_ports_report_while_they_are_read_is_newer_than_what_is_read() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            repair.mender.connected("s0")
+            ports = await repair.mender.read("s0")
+            port = repair.topology.port("s0", "s1")
+            assert ports[port]
+            repair.mender.changed("s0", port, False)
+            repair.mender.told("s0", ports)
+            await repair.until("mended")
+            assert repair.state.down == {A_LINK}
+
+    asyncio.run(story())
+
+
+def test_where_a_fence_cannot_be_made_the_trees_wait() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
+            fence, tried = repair.fabric.fence, 0
+
+            async def failing(switch: str, port: int, closed: bool) -> None:
+                nonlocal tried
+                tried += 1
+                if tried <= 4:
+                    raise SwitchError("not now")
+                await fence(switch, port, closed)
+
+            repair.fabric.fence = failing  # type: ignore[method-assign]
+            repair.set(False, edge)
+            await repair.until("mended")
+            assert tried > 4
+            assert [name for name, _ in repair.told] == ["rewired", "mended"]
+
+    asyncio.run(story())
+
+
+def test_a_fence_stays_where_the_table_of_an_end_does_not_fit_and_is_opened_when_it_does() -> None:
+    async def story() -> None:
+        async with at_work(Repair()) as repair:
+            (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
+            repair.set(False, edge)
+            await repair.until("mended")
+            tried = 0
+
+            async def full(switch: str) -> None:
+                nonlocal tried
+                tried += 1
+                if tried <= 4:
+                    raise TableFull(switch=switch, needed=2, capacity=1)
+
+            repair._reached = full  # type: ignore[method-assign]
+            repair.set(True, edge)
+            while repair.mender.fences.closed:
+                await asyncio.sleep(0.001)
+            assert tried > 4
+            assert [task for task in repair.tasks if task.done() and task.exception()] == []
+
+    asyncio.run(story())

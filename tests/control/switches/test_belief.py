@@ -1,0 +1,52 @@
+"""What is believed of a table that was read: our entries and no others."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from flowsieve.control.switches.belief import Belief
+from flowsieve.flow.diff import Kind
+from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output, content_flow
+from flowsieve.header.address import Prefix
+from flowsieve.header.tag import POOLS
+from flowsieve.index.dz import Dz
+
+TAG, OTHER = POOLS["ipv6"][:2]
+DELIVERIES = {port: Deliver(port, port, Prefix(6, port, 128)) for port in (2, 4)}
+
+
+@pytest.mark.parametrize("deliveries", [{}, DELIVERIES])
+def test_a_table_of_our_own_entries_is_believed(deliveries: dict[int, Deliver]) -> None:
+    dice = random.Random(1)
+    table = {
+        Dz(dice.getrandbits(9), 9): tuple(sorted(dice.sample(range(1, 6), dice.randint(0, 5))))
+        for _ in range(99)
+    }
+    belief = Belief(TAG, deliveries)
+    assert belief.read([content_flow(TAG, dz, ports, deliveries) for dz, ports in table.items()]) == []
+    assert belief.held == table
+
+
+@pytest.mark.parametrize(
+    ("priority", "actions"),
+    [
+        (1002, (Output(1),)),  # not that of its length
+        (1003, (Output(3), Output(1))),  # in another order
+        (1003, (Output(2),)),  # a copy for a host that is not readdressed
+        (1003, (DELIVERIES[2], Output(1))),
+        (1003, (Deliver(2, 9, Prefix(6, 2, 128)),)),
+        (1003, (Output(1), Output(2))),
+    ],
+)
+def test_an_entry_in_our_group_that_is_not_ours_is_to_be_removed(
+    priority: int, actions: tuple[Action, ...]
+) -> None:
+    belief, dz = Belief(TAG, DELIVERIES), Dz.parse("011")
+    stray = Flow(Match(TAG.prefix(dz)), priority, actions)
+    ours = content_flow(TAG, Dz.parse("11"), (1, 2), DELIVERIES)
+    elsewhere = Flow(Match(OTHER.prefix(dz)), priority, actions)
+    (op,) = belief.read([stray, ours, elsewhere])
+    assert (op.kind, op.flow) == (Kind.REMOVE, stray)
+    assert belief.held == {Dz.parse("11"): (1, 2)}

@@ -1,0 +1,332 @@
+"""Questions to the datapath that many wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from flowsieve.southbound.openflow import datapath_sync as lag
+from flowsieve.southbound.openflow.datapath_sync import Behind, Datapath, Turns
+from flowsieve.southbound.socket_address import Address
+
+
+class Asked:
+    """A question that is answered when the test says so, and those who wait for the answer."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._answers: asyncio.Queue[Exception | None] = asyncio.Queue()
+        self.turns = Turns(self._ask)
+
+    async def _ask(self) -> None:
+        self.begun += 1
+        error = await self._answers.get()
+        if error is not None:
+            raise error
+
+    async def waiter(self, questions: int = 1) -> asyncio.Task[None]:
+        """Somebody who waits, and has begun to."""
+        task = asyncio.create_task(self.turns.wait(questions))
+        await settled()
+        return task
+
+    async def answer(self, error: Exception | None = None) -> None:
+        await self._answers.put(error)
+        await settled()
+
+
+async def settled() -> None:
+    """All tasks have gone as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def asking(test: Callable[[Asked], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """A test that runs on a loop of its own, with a question."""
+
+    def run() -> None:
+        async def main() -> None:
+            await test(Asked())
+
+        asyncio.run(main())
+
+    run.__name__ = test.__name__
+    return run
+
+
+@asking
+async def test_those_who_come_together_share_a_question(asked: Asked) -> None:
+    waiters = [asyncio.create_task(asked.turns.wait(1)) for _ in range(10)]
+    await settled()
+    assert asked.begun == 1
+    await asked.answer()
+    assert all(waiter.done() for waiter in waiters)
+    assert asked.begun == 1
+
+
+@asking
+async def test_an_answer_is_not_for_those_who_came_after_the_question(asked: Asked) -> None:
+    first, late = await asked.waiter(), await asked.waiter()
+    assert asked.begun == 1
+    await asked.answer()
+    assert (first.done(), late.done(), asked.begun) == (True, False, 2)
+    await asked.answer()
+    assert late.done()
+
+
+@asking
+async def test_two_answers_are_to_two_questions_one_after_the_other(asked: Asked) -> None:
+    waiter = await asked.waiter(2)
+    await asked.answer()
+    assert (waiter.done(), asked.begun) == (False, 2)
+    other = await asked.waiter(2)
+    await asked.answer()
+    assert (waiter.done(), other.done(), asked.begun) == (True, False, 3)
+    await asked.answer()
+    await asked.answer()
+    assert (other.done(), asked.begun) == (True, 4)
+
+
+@asking
+async def test_a_question_that_fails_fails_for_its_waiters_alone(asked: Asked) -> None:
+    first, late = await asked.waiter(), await asked.waiter()
+    await asked.answer(Behind("no word"))
+    with pytest.raises(Behind, match="no word"):
+        await first
+    await asked.answer()
+    await late
+
+
+@asking
+async def test_one_who_gives_up_leaves_the_others_waiting(asked: Asked) -> None:
+    impatient, patient = [asyncio.create_task(asked.turns.wait(1)) for _ in range(2)]
+    await settled()
+    impatient.cancel()
+    await settled()
+    assert (impatient.cancelled(), patient.done()) == (True, False)
+    await asked.answer()
+    assert patient.done()
+
+
+@asking
+async def test_closing_tells_those_who_wait(asked: Asked) -> None:
+    waiter = await asked.waiter()
+    asked.turns.close()
+    with pytest.raises(Behind, match="closed before the datapath has followed"):
+        await waiter
+
+
+class Daemon:
+    """Answers what it is asked; if it sleeps, only when it is dialled once more."""
+
+    def __init__(self, sleeps: bool = False) -> None:
+        self.rounds = self.purges = 0
+        self.transports: list[asyncio.Transport] = []
+        self._sleeps = sleeps
+        self._owed: list[tuple[asyncio.Transport, bytes]] = []
+
+    def dialled(self, transport: asyncio.Transport) -> None:
+        self.transports.append(transport)
+        for earlier, answers in self._owed:
+            earlier.write(answers)
+        self._owed.clear()
+
+    def asked(self, transport: asyncio.Transport, data: bytes) -> None:
+        self.rounds += data.count(b"revalidator/wait")
+        self.purges += data.count(b"revalidator/purge")
+        answers = b'{"id": 0, "result": "s1\\ns2", "error": null}' * data.count(b"method")
+        if self._sleeps:
+            self._owed.append((transport, answers))
+        else:
+            transport.write(answers)
+
+    async def listen(self, path: Path) -> asyncio.Server:
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(str(path))
+        return await self.serve(door)
+
+    async def serve(self, door: socket.socket) -> asyncio.Server:
+        daemon = self
+
+        class Answering(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                self.transport = cast(asyncio.Transport, transport)
+                daemon.dialled(self.transport)
+
+            def data_received(self, data: bytes) -> None:
+                daemon.asked(self.transport, data)
+
+        return await asyncio.get_running_loop().create_unix_server(Answering, sock=door)
+
+    def die(self) -> None:
+        for transport in self.transports:
+            transport.abort()
+
+
+def test_one_sleeping_daemon_is_woken_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        daemon, path = Daemon(sleeps=True), tmp_path / "control"
+        async with await daemon.listen(path), asyncio.timeout(5):
+            datapath = Datapath(Address(path=str(path)), 100.0)
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (2, 0)
+            await datapath.follow(removed=True)
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
+
+    asyncio.run(main())
+
+
+def test_a_daemon_that_was_started_anew_is_asked_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "control"
+        datapath = Datapath(Address(path=str(path)), 100.0)
+        for _ in range(3):
+            daemon = Daemon()
+            async with await daemon.listen(path), asyncio.timeout(5):
+                await datapath.follow()
+                assert daemon.rounds == 2
+                daemon.die()
+            path.unlink()
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_those_who_come_while_it_is_asked_get_a_question_of_their_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        async with await daemon.listen(path), asyncio.timeout(5):
+            datapath = Datapath(Address(path=str(path)), 100.0)
+            first = asyncio.create_task(datapath.follow())
+            while not daemon.rounds:
+                await asyncio.sleep(0)
+            await asyncio.gather(first, *(datapath.follow(removed=n == 3) for n in range(9)))
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
+
+    asyncio.run(main())
+
+
+def test_what_could_not_be_purged_is_purged_by_the_next_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "LONGEST", 0.1)
+
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        silent = socket.socket(socket.AF_UNIX)
+        silent.bind(str(path))
+        silent.listen(64)
+        datapath = Datapath(Address(path=str(path)), 0.0)
+        with pytest.raises(Behind, match="no word from the datapath"):
+            await datapath.follow(removed=True)
+        silent.close()
+        path.unlink()
+        await datapath.follow()  # there is nobody
+        async with await daemon.listen(path), asyncio.timeout(5):
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (1, 1)
+            await datapath.follow()
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            datapath.close()
+            daemon.die()
+
+    asyncio.run(main())
+
+
+def test_one_that_is_too_busy_to_be_dialled_is_there_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "LONGEST", 0.1)
+
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(path))
+            door.listen(1)
+            waiting = fill(path)
+            datapath = Datapath(Address(path=str(path)), 0.0)
+            with pytest.raises(Behind, match="no word from the datapath"):
+                await datapath.follow()
+            monkeypatch.setattr(lag, "LONGEST", 5.0)
+            following = asyncio.create_task(datapath.follow())
+            await asyncio.sleep(0.02)
+            assert not following.done()
+            async with await daemon.serve(door), asyncio.timeout(5):
+                await following
+                assert daemon.rounds == 2
+                datapath.close()
+                daemon.die()
+            for own in waiting:
+                own.close()
+
+    asyncio.run(main())
+
+
+def fill(path: Path) -> list[socket.socket]:
+    """Callers, as many as are kept waiting at once."""
+    callers = []
+    for _ in range(100):
+        own = socket.socket(socket.AF_UNIX)
+        own.setblocking(False)
+        callers.append(own)
+        try:
+            own.connect(str(path))
+        except BlockingIOError:
+            return callers
+    raise AssertionError("there is always room")
+
+
+def test_nobody_to_ask_is_told_once_and_again_when_there_was_somebody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        datapath = Datapath(Address(path=str(path)), 0.0)
+        for _ in range(3):
+            await datapath.follow()
+        assert caplog.text.count("nobody at unix:") == 1
+        async with await daemon.listen(path), asyncio.timeout(5):
+            await datapath.follow()
+            daemon.die()
+        path.unlink()
+        await datapath.follow()
+        assert caplog.text.count("nobody at unix:") == 2
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_one_that_could_never_be_asked_is_done_without(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        datapath = Datapath(Address(host="127.0.0.1", port=1), 0.0)
+        await datapath.follow()
+        assert "nobody at tcp:127.0.0.1:1" in caplog.text
+        datapath.close()
+
+    asyncio.run(main())
+
+
+def test_one_that_may_not_be_asked_has_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is there is not done without because of what is wrong with us: too many open files, say."""
+
+    def too_many(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def main() -> None:
+        datapath = Datapath(Address(path=str(tmp_path / "control")), 0.0)
+        monkeypatch.setattr(lag, "_dialled_at_once", too_many)
+        with pytest.raises(Behind, match="Too many open files"):
+            await datapath.follow()
+        datapath.close()
+
+    asyncio.run(main())
