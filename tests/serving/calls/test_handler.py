@@ -15,7 +15,7 @@ from office import GROUPS, NETWORK, SCHEMA, SECONDS, TAG, Client, Office, play, 
 
 from flowsieve.control.request import Op
 from flowsieve.protocol.welcome import Welcome
-from flowsieve.serving.calls import calls as desk_module
+from flowsieve.serving.calls import handler as desk_module
 from flowsieve.serving.calls import sessions as guests_module
 from flowsieve.serving.calls.handler import AT_ONCE
 from flowsieve.serving.calls.tokens import Tokens
