@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Protocol
 
-from flowsieve.control.memory.journal import Bounded, Found, Journal, NoJournal, Origin, Rewired
+from flowsieve.control.core import Core, NoWatcher, Watcher
+from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.repair.fences import Fences
@@ -25,12 +25,12 @@ from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
-from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, verify
-from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.flow.punt import Punt
 from flowsieve.header.tag import Tag
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -48,18 +48,6 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
-
-
-class Watcher(Protocol):
-    """Whoever counts what had to be set right."""
-
-    def repaired(self, switch: str, operations: int) -> None:
-        """A table was not as it should be."""
-        ...
-
-    def mended(self, seconds: float) -> None:
-        """Trees follow the cabling again, so many seconds after it was told."""
-        ...
 
 
 class Dispatcher:
@@ -80,47 +68,39 @@ class Dispatcher:
         damping: DampingSettings | None = None,
         watcher: Watcher | None = None,
     ) -> None:
-        self.state = state
-        self.tag = tag
-        self.switches = switches
-        self.ledger = ledger or Ledger()
-        self.scribe = Scribe(journal or NoJournal())
         self.patience = patience
-        self._fleet = Fleet(
-            state.topology.switches,
+        self._core = core = Core(
+            state,
             switches,
             tag,
+            Scribe(journal or NoJournal()),
+            ledger or Ledger(),
             deliveries or {},
-            aim=lambda switch: self.state.table(switch),
-            capacity=lambda switch: self.state.capacity(switch),
-            partitions=[dz for dz, _ in state.trees],
-            punts=lambda switch: with_ports(punts, host_ports(self.state.topology, switch)),
-            full=self._full,
-            repaired=watcher.repaired if watcher is not None else None,
+            punts,
+            watcher or NoWatcher(),
         )
-        self._mender = Mender(
-            lambda: self.state,
-            switches,
-            reachable=lambda switch: switch in self._fleet.reachable,
-            reached=lambda switch: self._fleet[switch].reached(),
-            rewire=self._rewire,
-            background=self._background,
-            damping=damping,
-            mended=watcher.mended if watcher is not None else None,
-        )
-        self._intake = Intake(
-            lambda: self.state,
-            self.scribe,
-            self.ledger,
-            self._fleet,
-            self._mender.whole,
-            drain=drain,
-            background=self._background,
-        )
+        self._fleet = Fleet(core)
+        self._mender = Mender(core, self._fleet, damping)
+        self._intake = Intake(core, self._fleet, self._mender.whole, drain)
         self._proof = asyncio.Lock()
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
-        self._group = asyncio.TaskGroup()
-        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> ControlState:
+        """What decides at this moment."""
+        return self._core.state
+
+    @property
+    def tag(self) -> Tag:
+        return self._core.tag
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._core.ledger
+
+    @property
+    def scribe(self) -> Scribe:
+        return self._core.scribe
 
     # What hosts ask.
 
@@ -148,7 +128,7 @@ class Dispatcher:
             if changes:
                 self._fleet[switch].ask(changes)
                 asked += len(changes)
-        self.state = state
+        self._core.state = state
         return asked
 
     async def grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
@@ -169,36 +149,34 @@ class Dispatcher:
             case Connected(switch):
                 self._connections[switch] += 1
                 self._mender.connected(switch)
-                self._background(self._greet(switch))
+                self._core.tasks.start(self._greet(switch))
             case Disconnected(switch, reason):
                 self._connections[switch] += 1
                 self._fleet.disconnected(switch, reason)
             case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
                 if up and any(switch in edge for edge in self.fences.closed):
-                    self._background(self._fence_again(switch))
+                    self._core.tasks.start(self._fence_again(switch))
             case TableChanged(switch):
                 log.warning("somebody has changed the table of switch %s", switch)
-                self._background(self._fleet.punt(switch))
+                self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
             case _:
                 pass
 
     async def __aenter__(self) -> Dispatcher:
-        await self._group.__aenter__()
+        await self._core.tasks.__aenter__()
         for reconciler in self._fleet:
-            self._background(reconciler.run())
-        self._background(self._mender.run())
-        self._background(self.scribe.run())
+            self._core.tasks.start(reconciler.run())
+        self._core.tasks.start(self._mender.run())
+        self._core.tasks.start(self.scribe.run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._intake.ending = True
-        for task in self._tasks:
-            task.cancel()
-        await self._group.__aexit__(None, None, None)
+        await self._core.tasks.__aexit__(kind, error, trace)
 
     # What there is to know.
 
@@ -273,30 +251,6 @@ class Dispatcher:
 
     # How the network turns out.
 
-    def _full(self, error: TableFull) -> None:
-        """A switch has less room than we thought: make do with it, or let those who wait hear that it cannot be."""
-        known = self.state.capacity(error.switch)
-        room = error.capacity if known is None or known > error.capacity else known - 1
-        if room < 1:
-            self._fleet[error.switch].fail(error)
-            return
-        log.warning("switch %s has room for %d entries", error.switch, room)
-        self._background(self._bound(error.switch, room))
-
-    async def _bound(self, switch: str, room: int) -> None:
-        try:
-            outcome = await self.scribe.write(
-                Bounded(switch, room), lambda: self.state.bound(switch, room), urgent=True
-            )
-            self._fleet.ask(outcome.changes)
-        except Refused as reason:
-            self._fleet[switch].fail(reason)
-
-    async def _rewire(self, down: frozenset[Edge]) -> None:
-        await self.scribe.write(
-            Rewired(down), lambda: self._fleet.ask(self.state.rewire(down).changes), urgent=True
-        )
-
     def _grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
         """Switches at which nothing is new get the difference; the others are read again, in their new ports."""
         state = self.state
@@ -310,13 +264,13 @@ class Dispatcher:
             if switch not in before or before[switch][0] != _row(topology, switch)
         ]
         for reconciler in self._fleet.grow({switch: deliveries.get(switch, {}) for switch in other}):
-            self._background(reconciler.run())
+            self._core.tasks.start(reconciler.run())
         for switch, (_, table) in before.items():
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
         self._mender.grow()
         for switch in self._fleet.reachable.intersection(other):
-            self._background(self._look_at_ports(switch))
+            self._core.tasks.start(self._look_at_ports(switch))
 
     async def _look_at_ports(self, switch: str) -> None:
         try:
@@ -360,11 +314,6 @@ class Dispatcher:
                     told = str(error)
                     log.warning("switch %s: %s", switch, told)
             await asyncio.sleep(RETRY_SECONDS)
-
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._group.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:

@@ -26,6 +26,19 @@ class Op(Enum):
 
     __hash__ = object.__hash__  # there is one of each
 
+    @property
+    def reverse(self) -> Op:
+        """The op that ends what this one adds, or adds what this one ends."""
+        return _REVERSE[self]
+
+
+_REVERSE = {
+    Op.ADVERTISE: Op.UNADVERTISE,
+    Op.SUBSCRIBE: Op.UNSUBSCRIBE,
+    Op.UNADVERTISE: Op.ADVERTISE,
+    Op.UNSUBSCRIBE: Op.SUBSCRIBE,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

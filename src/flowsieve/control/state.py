@@ -219,6 +219,11 @@ class ControlState:
         """All of one side, by id."""
         return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements
 
+    @property
+    def partitions(self) -> list[Dz]:
+        """The parts of the space that have a tree each; no entry reaches beyond its part."""
+        return [dz for dz, _ in self.trees]
+
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.host == host]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from flowsieve.control.dispatcher import Dispatcher, Watcher
+from flowsieve.control.core import Watcher
+from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Journal
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.requests.ledger import Ledger

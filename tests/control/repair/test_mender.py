@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from livenet import SCHEMA
 
+from flowsieve.control.core import Core
+from flowsieve.control.memory.journal import NoJournal
+from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.repair.mender import Mender
-from flowsieve.control.state import ControlState
+from flowsieve.control.state import ControlState, Outcome
+from flowsieve.control.switches.fleet import Fleet
 from flowsieve.errors import SwitchError, TableFull
+from flowsieve.flow.diff import Change
+from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.mend import Edge
@@ -32,17 +38,9 @@ class Repair:
         self.told: list[tuple[str, object]] = []
         self.followed = asyncio.Event()
         self.followed.set()
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.mender = Mender(
-            lambda: self.state,
-            self.fabric,
-            reachable=lambda switch: True,
-            reached=lambda switch: self._reached(switch),
-            rewire=self._rewire,
-            background=self._background,
-            damping=damping,
-            mended=lambda seconds: self.told.append(("mended", seconds >= 0)),
-        )
+        self.core = Core(self.state, self.fabric, POOLS["ipv6"][0], Scribe(NoJournal()), watcher=self)
+        self.mender = Mender(self.core, Followers(self), damping)
+        self._decide, self.state.rewire = self.state.rewire, self._rewire  # type: ignore[method-assign]
 
     def set(self, up: bool, edge: Edge = A_LINK) -> None:
         for end in sorted(edge):
@@ -53,30 +51,49 @@ class Repair:
         while sum(name == what for name, _ in self.told) < count:
             await asyncio.sleep(0.001)
 
-    async def _reached(self, switch: str) -> None:
+    async def reached(self) -> None:
         await self.followed.wait()
 
-    async def _rewire(self, down: frozenset[Edge]) -> None:
+    def _rewire(self, down: Collection[Edge]) -> Outcome:
         self.told.append(("rewired", (down, self.mender.fences.closed)))
-        self.state.rewire(down)
+        return self._decide(down)
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self.tasks.add(task)
+    # Watches.
+
+    def mended(self, seconds: float) -> None:
+        self.told.append(("mended", seconds >= 0))
+
+    def repaired(self, switch: str, operations: int) -> None:
+        raise AssertionError("nobody has changed a table")
+
+
+class Followers(Fleet):
+    """Switches that can all be asked, and have followed when a test says so."""
+
+    def __init__(self, repair: Repair) -> None:
+        super().__init__(repair.core)
+        self.reachable.update(repair.topology.switches)
+        self._repair = repair
+
+    def __getitem__(self, switch: str) -> Any:
+        return self
+
+    async def reached(self) -> None:  # type: ignore[override]
+        await self._repair.reached()
+
+    def ask(self, changes: Mapping[str, list[Change]]) -> None:
+        pass
 
 
 @asynccontextmanager
 async def at_work(repair: Repair) -> AsyncIterator[Repair]:
     for switch in repair.topology.switches:
         repair.fabric.connect(switch)
-    running = asyncio.create_task(repair.mender.run())
-    try:
+    async with repair.core.tasks as tasks:
+        tasks.start(repair.core.scribe.run())
+        tasks.start(repair.mender.run())
         async with asyncio.timeout(10):
             yield repair
-    finally:
-        for task in [running, *repair.tasks]:
-            task.cancel()
-        await asyncio.gather(running, *repair.tasks, return_exceptions=True)
 
 
 def test_an_edge_that_dies_is_fenced_before_the_trees_do_without_it() -> None:
@@ -173,17 +190,16 @@ def test_a_fence_stays_where_the_table_of_an_end_does_not_fit_and_is_opened_when
             await repair.until("mended")
             tried = 0
 
-            async def full(switch: str) -> None:
+            async def full() -> None:
                 nonlocal tried
                 tried += 1
                 if tried <= 4:
-                    raise TableFull(switch=switch, needed=2, capacity=1)
+                    raise TableFull(switch="s0", needed=2, capacity=1)
 
-            repair._reached = full  # type: ignore[method-assign]
+            repair.reached = full  # type: ignore[method-assign]
             repair.set(True, edge)
             while repair.mender.fences.closed:
                 await asyncio.sleep(0.001)
             assert tried > 4
-            assert [task for task in repair.tasks if task.done() and task.exception()] == []
 
     asyncio.run(story())

@@ -11,13 +11,8 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.tables.compiler import Side
 
 TRIES = 3  # before it is done while everybody waits
-_OPS = {
-    Side.PUBLISHER: (Op.ADVERTISE, Op.UNADVERTISE),
-    Side.SUBSCRIBER: (Op.SUBSCRIBE, Op.UNSUBSCRIBE),
-}
 
 
 async def remade(current: Callable[[], ControlState], ledger: Ledger, make: MakeState) -> ControlState:
@@ -43,7 +38,8 @@ def catch_up(new: ControlState, state: ControlState) -> None:
     """Ask a state for what another has been asked for and it has not; where there is no room, it goes without."""
     ends: list[Request] = []
     adds: list[Request] = []
-    for side, (add, end) in _OPS.items():
+    for add in (Op.ADVERTISE, Op.SUBSCRIBE):
+        side, end = add.side, add.reverse
         there, wanted = new.interests(side), state.interests(side)
         ends += [
             Request(end, each.id, each.host)

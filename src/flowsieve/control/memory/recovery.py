@@ -41,7 +41,6 @@ from flowsieve.network.tree import SpanningTree, TreeMap
 log = logging.getLogger(__name__)
 
 _ADDS = {Side.PUBLISHER: Op.ADVERTISE, Side.SUBSCRIBER: Op.SUBSCRIBE}
-_ENDS = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 
 MakeState = Callable[[TreeMap | None], ControlState]  # a fresh state, on the given trees
 
@@ -115,7 +114,7 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
                 pass  # it was bad then, too
         case Undone(request, origin, kind, why):
             if ledger.brought(request, origin) and request.id in state.interests(request.op.side):
-                state.step([Request(_ENDS[request.op], request.id, request.host)])
+                state.step([Request(request.op.reverse, request.id, request.host)])
             ledger.undone(request, origin, kind, why)
         case Rewired(down):
             with suppress(Refused):  # as it was then

@@ -7,7 +7,7 @@ up and both ends have acknowledged tables that send over it only what the tree w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from flowsieve.errors import SwitchError
 from flowsieve.network.mend import Edge, edges_of
@@ -16,13 +16,13 @@ from flowsieve.southbound.fabric import LiveSwitches
 
 
 class Fences:
-    """The links that are closed, or should be; `reachable` says whether a switch can be asked."""
+    """The links that are closed, or should be; `reachable` are the switches that can be asked at this moment."""
 
     def __init__(
         self,
         topology: Topology,
         switches: LiveSwitches,
-        reachable: Callable[[str], bool],
+        reachable: Collection[str],
         closed: Collection[Edge] = (),
     ) -> None:
         self._topology, self._edges = topology, edges_of(topology)
@@ -45,7 +45,7 @@ class Fences:
         async with self._turn:
             if edge in self._closed or edge not in self._edges:
                 return
-            ends = [end for end in sorted(edge) if self._reachable(end)]
+            ends = [end for end in sorted(edge) if end in self._reachable]
             if not ends:
                 link = " - ".join(sorted(edge))
                 raise SwitchError(f"neither end of the link {link} can be reached to fence it")

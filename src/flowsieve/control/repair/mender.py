@@ -8,53 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+from flowsieve.control.core import Core
+from flowsieve.control.memory.journal import Rewired
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.repair.damping import Damping, DampingSettings, dispensable
 from flowsieve.control.repair.fences import Fences
 from flowsieve.control.state import ControlState
+from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.network.mend import Edge
-from flowsieve.southbound.fabric import LiveSwitches
 
 log = logging.getLogger(__name__)
 
 
 class Mender:
-    """Hears of ports with `told`, and has the trees changed with `rewire`, which writes it down and does it.
+    """Hears of ports with `told`, and has the trees changed: that is written down, then done."""
 
-    `state` is what decides at this moment. `reachable` says whether a switch can be asked, `reached` waits until
-    one has acknowledged all that it should hold. `background` keeps work going, `mended` hears how long it took.
-    """
-
-    def __init__(
-        self,
-        state: Callable[[], ControlState],
-        switches: LiveSwitches,
-        *,
-        reachable: Callable[[str], bool],
-        reached: Callable[[str], Awaitable[None]],
-        rewire: Callable[[frozenset[Edge]], Awaitable[None]],
-        background: Callable[[Coroutine[Any, Any, None]], None],
-        damping: DampingSettings | None = None,
-        mended: Callable[[float], None] | None = None,
-    ) -> None:
-        topology, down = state().topology, state().down
-        self.fences = Fences(topology, switches, reachable, closed=down)
+    def __init__(self, core: Core, fleet: Fleet, damping: DampingSettings | None = None) -> None:
+        topology, down = core.state.topology, core.state.down
+        self.fences = Fences(topology, core.switches, fleet.reachable, closed=down)
         self.whole = asyncio.Event()  # the trees follow the cabling, and no edge of them is fenced
         self.whole.set()
         self._topology = topology
         self._cabling = Cabling(topology, down)
         self._damping = Damping(damping) if damping is not None else None
-        self._state = state
-        self._switches = switches
-        self._reached = reached
-        self._rewire = rewire
-        self._background = background
-        self._mended = mended
+        self._core = core
+        self._fleet = fleet
         self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
         self._calm: asyncio.TimerHandle | None = None
         self._troubled_at: float | None = None  # since when the trees do not follow the cabling
@@ -63,7 +45,7 @@ class Mender:
 
     def grow(self) -> None:
         """Go over to the topology that the state has now; links that were not down before are up."""
-        self._topology = self._state().topology
+        self._topology = self._core.state.topology
         self.fences.grow(self._topology)
         self._cabling.grow(self._topology)
         self._news.clear()  # in ports that count otherwise now
@@ -75,7 +57,7 @@ class Mender:
 
     async def read(self, switch: str) -> Mapping[int, bool]:
         """See to the ports and fences of a switch that has connected; how its ports are, to be `told` later."""
-        ports = await self._switches.ports(switch)
+        ports = await self._core.switches.ports(switch)
         await self.fences.renew(switch)
         every = range(1, len(self._topology.linked(switch)) + 1)
         return dict.fromkeys(every, False) | dict(ports)
@@ -126,7 +108,7 @@ class Mender:
 
     def _check(self) -> None:
         """See whether the trees have to follow, and whether requests have to wait for it."""
-        closed, down, state = self.fences.closed, self._down, self._state()
+        closed, down, state = self.fences.closed, self._down, self._core.state
         self._look_again()
         if down != state.down:
             self._troubled_at = _now() if self._troubled_at is None else self._troubled_at
@@ -138,7 +120,7 @@ class Mender:
             self.whole.set()
         for edge in closed - down - self._opening:
             self._opening.add(edge)
-            self._background(self._open(edge))
+            self._core.tasks.start(self._open(edge))
 
     def _look_again(self) -> None:
         """Look at the cabling again when a link that was restless has been calm for long enough."""
@@ -150,7 +132,7 @@ class Mender:
 
     async def _mend(self, down: frozenset[Edge]) -> None:
         """Fence the edges that have died, then have the trees do without them."""
-        state = self._state()
+        state = self._core.state
         if down == state.down:
             return
         await asyncio.gather(*(self.fences.close(edge) for edge in down & _edges(state)))
@@ -160,14 +142,20 @@ class Mender:
             log.error("tables stay as they are: on the links that are left they would not fit: %s", reason)
             return
         log.info("the trees are mended; links that are down: %d", len(down))
-        if self._mended is not None and self._troubled_at is not None:
-            self._mended(_now() - self._troubled_at)
+        if self._troubled_at is not None:
+            self._core.watcher.mended(_now() - self._troubled_at)
         self._troubled_at = None
+
+    async def _rewire(self, down: frozenset[Edge]) -> None:
+        core = self._core
+        await core.scribe.write(
+            Rewired(down), lambda: self._fleet.ask(core.state.rewire(down).changes), urgent=True
+        )
 
     async def _open(self, edge: Edge) -> None:
         """Open the fence of a link that is up again, once both ends have followed."""
         try:
-            await asyncio.gather(*(self._reached(end) for end in edge))
+            await asyncio.gather(*(self._fleet[end].reached() for end in edge))
             if edge not in self._down:
                 await self.fences.open(edge)
         except (SwitchError, Refused) as error:

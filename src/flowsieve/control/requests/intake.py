@@ -7,20 +7,16 @@ and each is then acknowledged by itself, when the switches on its own way have f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Asked, Origin, Undone
-from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.dependencies import Dependencies
-from flowsieve.control.requests.ledger import Ledger
-from flowsieve.control.state import ControlState, Outcome
+from flowsieve.control.state import Outcome
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.errors import BadInput, FlowsieveError, Refused, SwitchError, kind_of
-
-REVERSE = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +30,17 @@ class Taken:
 class Intake:
     """`serve` a request, or wait until one that was taken before is `served`.
 
-    `state` is what decides at this moment. The trees follow the cabling while `whole` is set; else requests wait.
-    `background` keeps work going.
+    The trees follow the cabling while `whole` is set; else requests wait. An advertisement that ends is in force for
+    `drain` seconds more.
     """
 
-    def __init__(
-        self,
-        state: Callable[[], ControlState],
-        scribe: Scribe,
-        ledger: Ledger,
-        fleet: Fleet,
-        whole: asyncio.Event,
-        *,
-        drain: float,
-        background: Callable[[Coroutine[Any, Any, None]], None],
-    ) -> None:
+    def __init__(self, core: Core, fleet: Fleet, whole: asyncio.Event, drain: float) -> None:
         self.ending = False
-        self._state = state
-        self._scribe = scribe
-        self._ledger = ledger
+        self._core = core
         self._fleet = fleet
         self._whole = whole
         self._drain = drain
-        self._background = background
-        self._ways = Dependencies()
+        self._dependencies = Dependencies()
 
     async def serve(self, request: Request, origin: Origin | None, patience: float) -> Outcome:
         """Serve a request; returns when the switches that it depends on have acknowledged what follows from it.
@@ -65,10 +48,10 @@ class Intake:
         It is written down before it is worked on. An advertisement that ends shrinks late: what its publisher sent
         before has to arrive first. What ends, ends: a switch that is away hears of it when it is back.
         """
-        self._state().check(request)
+        self._core.state.check(request)
         if request.op is Op.UNADVERTISE:
             await asyncio.sleep(self._drain)
-        taken: Taken = await self._scribe.write_together(Asked(request, origin), self._take)
+        taken: Taken = await self._core.scribe.write_together(Asked(request, origin), self._take)
         if taken.outcome.refused:
             ((_, reason),) = taken.outcome.refused
             await self._undo(request, origin, reason)
@@ -84,7 +67,9 @@ class Intake:
                 raise
         except asyncio.CancelledError:
             if request.op.adding and not self.ending:  # else it is served when the controller is back
-                self._background(self._undo(request, origin, SwitchError("its client did not wait for it")))
+                self._core.tasks.start(
+                    self._undo(request, origin, SwitchError("its client did not wait for it"))
+                )
             raise
         return taken.outcome
 
@@ -100,7 +85,7 @@ class Intake:
 
     def _take(self, entries: Sequence[Asked]) -> Sequence[Taken | BadInput]:
         """Decide on a slice; one after the other where one is bad, or tables are bounded: then the order matters."""
-        if len(entries) > 1 and not self._state().bounded:
+        if len(entries) > 1 and not self._core.state.bounded:
             try:
                 return self._take_slice(entries)
             except BadInput:
@@ -108,26 +93,26 @@ class Intake:
         return [self._take_one(entry) for entry in entries]
 
     def _take_slice(self, entries: Sequence[Asked]) -> Sequence[Taken]:
-        state = self._state()
+        state = self._core.state
         ways: list[set[str]] = []
         for entry in entries:
             op = entry.request.op
             ended = None if op.adding else state.interests(op.side).get(entry.request.id)
-            ways.append(set() if ended is None else self._ways.of(state, op.side, ended))
+            ways.append(set() if ended is None else self._dependencies.of(state, op.side, ended))
         outcome = state.step([entry.request for entry in entries])
         assert not outcome.refused, outcome.refused  # only what is bounded can be full
         for entry in entries:
-            self._ledger.asked(entry.request, entry.origin)
+            self._core.ledger.asked(entry.request, entry.origin)
         self._fleet.ask(outcome.changes)
         return [Taken(outcome, way & outcome.changes.keys()) for way in ways]
 
     def _take_one(self, entry: Asked) -> Taken | BadInput:
         try:
-            outcome = self._state().step([entry.request])
+            outcome = self._core.state.step([entry.request])
         except BadInput as error:
             return error
         if not outcome.refused:
-            self._ledger.asked(entry.request, entry.origin)
+            self._core.ledger.asked(entry.request, entry.origin)
         self._fleet.ask(outcome.changes)
         return Taken(outcome, outcome.changes.keys())
 
@@ -145,14 +130,14 @@ class Intake:
         while True:
             if not self._whole.is_set():
                 await self._whole.wait()
-            state = self._state()
+            state = self._core.state
             trees, depends = state.trees, changed
             if request.op.adding:
                 mine = state.interests(request.op.side).get(request.id)
                 if mine is not None:  # else it was ended meanwhile
-                    depends = self._ways.of(state, request.op.side, mine).union(changed)
+                    depends = self._dependencies.of(state, request.op.side, mine).union(changed)
             await self._fleet.reached(depends)
-            if self._state().trees is trees:
+            if self._core.state.trees is trees:
                 return
 
     def _excuse(self, patience: float) -> str:
@@ -165,12 +150,12 @@ class Intake:
     async def _undo(self, request: Request, origin: Origin | None, reason: FlowsieveError) -> None:
         """Take a request back that was not served; its client will hear the reason, also if it asks again."""
         entry = Undone(request, origin, kind_of(reason), str(reason))
-        await self._scribe.write(entry, lambda: self._take_back(entry), urgent=True)
+        await self._core.scribe.write(entry, lambda: self._take_back(entry), urgent=True)
 
     def _take_back(self, entry: Undone) -> None:
-        request, state = entry.request, self._state()
+        request, state = entry.request, self._core.state
         there = request.id in state.interests(request.op.side)
-        if there and self._ledger.brought(request, entry.origin):
-            back = Request(REVERSE[request.op], request.id, request.host)
+        if there and self._core.ledger.brought(request, entry.origin):
+            back = Request(request.op.reverse, request.id, request.host)
             self._fleet.ask(state.step([back]).changes)
-        self._ledger.undone(request, entry.origin, entry.kind, entry.why)
+        self._core.ledger.undone(request, entry.origin, entry.kind, entry.why)

@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from flowsieve.control.core import Core
+from flowsieve.control.memory.journal import Bounded
 from flowsieve.control.switches.belief import Belief
-from flowsieve.control.switches.reconciler import Reconciler, arrival
-from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import Change, Ports
+from flowsieve.control.switches.reconciler import Reconciler, all_reached
+from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.punt import Punt
-from flowsieve.header.tag import Tag
-from flowsieve.index.dz import Dz
-from flowsieve.southbound.fabric import LiveSwitches
+
+log = logging.getLogger(__name__)
 
 
 class Fleet:
-    """`ask` for changes and wait until they are `reached`; a switch that is not `connected` follows later.
+    """`ask` for changes and wait until they are `reached`; a switch that is not `connected` follows later."""
 
-    `aim` is the whole table that a switch should have by now, `capacity` the room it has. `punts` are the
-    service entries of a switch. `full` hears how many entries a switch turned out to have room for, `repaired` how many
-    operations it took to set a table right.
-    """
-
-    def __init__(
-        self,
-        names: Collection[str],
-        switches: LiveSwitches,
-        tag: Tag,
-        deliveries: Mapping[str, Mapping[int, Deliver]],
-        *,
-        aim: Callable[[str], Mapping[Dz, Ports]],
-        capacity: Callable[[str], int | None],
-        partitions: Sequence[Dz],
-        punts: Callable[[str], Sequence[Punt]],
-        full: Callable[[TableFull], None],
-        repaired: Callable[[str, int], None] | None,
-    ) -> None:
+    def __init__(self, core: Core) -> None:
         self.reachable: set[str] = set()  # the switches that can be asked
-        self._switches = switches
-        self._tag = tag
-        self._punts = punts
-
-        def reconciler(name: str, belief: Belief) -> Reconciler:
-            return Reconciler(
-                name,
-                switches,
-                belief,
-                aim=lambda: aim(name),
-                capacity=lambda: capacity(name),
-                partitions=partitions,
-                full=full,
-                repaired=repaired,
-            )
-
-        self._make = reconciler
-        self._reconciler = {name: reconciler(name, Belief(tag, deliveries.get(name))) for name in names}
+        self._core = core
+        self._reconcilers: dict[str, Reconciler] = {}
+        for switch in core.state.topology.switches:
+            self._add(switch, core.deliveries.get(switch))
 
     def grow(self, deliveries: Mapping[str, Mapping[int, Deliver]]) -> list[Reconciler]:
         """Have these switches, known or new, count their ports otherwise, and deliver there; the new ones.
@@ -65,41 +34,48 @@ class Fleet:
         What a known one holds has to be read again: it was understood by the old ports.
         """
         new = []
-        for name, own in deliveries.items():
-            belief = Belief(self._tag, own)
-            if name in self._reconciler:
-                self._reconciler[name].belief = belief
-                self._reconciler[name].doubt("the network has grown at it")
+        for switch, own in deliveries.items():
+            if switch in self._reconcilers:
+                self[switch].belief = self._belief(own)
+                self[switch].doubt("the network has grown at it")
             else:
-                self._reconciler[name] = self._make(name, belief)
-                new.append(self._reconciler[name])
+                new.append(self._add(switch, own))
         return new
 
+    def _add(self, switch: str, deliveries: Mapping[int, Deliver] | None) -> Reconciler:
+        made = self._reconcilers[switch] = Reconciler(
+            switch, self._core, self._belief(deliveries), self._full
+        )
+        return made
+
+    def _belief(self, deliveries: Mapping[int, Deliver] | None) -> Belief:
+        return Belief(self._core.tag, deliveries)
+
     def __getitem__(self, switch: str) -> Reconciler:
-        return self._reconciler[switch]
+        return self._reconcilers[switch]
 
     def __iter__(self) -> Iterator[Reconciler]:
-        return iter(self._reconciler.values())
+        return iter(self._reconcilers.values())
 
     def ask(self, changes: Mapping[str, list[Change]]) -> None:
         """Have tables changed, after all that was asked for before."""
         for switch, some in changes.items():
-            self._reconciler[switch].ask(some)
+            self[switch].ask(some)
 
     def connected(self, switch: str) -> None:
         """A switch can be asked from now on."""
         self.reachable.add(switch)
-        self._reconciler[switch].connected()
+        self[switch].connected()
 
     def disconnected(self, switch: str, reason: str) -> None:
         self.reachable.discard(switch)
-        self._reconciler[switch].disconnected(reason)
+        self[switch].disconnected(reason)
 
     async def punt(self, switch: str) -> None:
         """Have a switch hand over what it should; what somebody has removed is put back."""
-        if punts := self._punts(switch):
+        if punts := self._core.punts_of(switch):
             with suppress(SwitchError):  # it will connect anew
-                await self._switches.punt(switch, punts)
+                await self._core.switches.punt(switch, punts)
 
     def settled_at(self, switches: Iterable[str] | None = None) -> bool:
         """Whether every switch, or each of some, has acknowledged all that it should hold."""
@@ -107,7 +83,7 @@ class Fleet:
 
     def reached(self, switches: Iterable[str]) -> asyncio.Future[None]:
         """Done when these switches have acknowledged all that was asked for so far."""
-        return arrival([self._reconciler[switch] for switch in switches])
+        return all_reached([self[switch] for switch in switches])
 
     @property
     def troubles(self) -> dict[str, str]:
@@ -120,7 +96,29 @@ class Fleet:
         return sum(each.operations for each in self)
 
     async def tables(self) -> dict[str, tuple[Flow, ...]]:
-        """What the switches really hold; of one that cannot be asked, what it acknowledged last is not told."""
+        """What the switches that can be asked really hold."""
         reachable = sorted(self.reachable)
-        flows = await asyncio.gather(*(self._switches.read(switch) for switch in reachable))
+        flows = await asyncio.gather(*(self._core.switches.read(switch) for switch in reachable))
         return dict(zip(reachable, flows, strict=True))
+
+    # Switches with less room than their tables need.
+
+    def _full(self, error: TableFull) -> None:
+        """Make do with the room that there is, or let those who wait hear that it is too small."""
+        known = self._core.state.capacity(error.switch)
+        room = error.capacity if known is None or known > error.capacity else known - 1
+        if room < 1:
+            self[error.switch].fail(error)
+            return
+        log.warning("switch %s has room for %d entries", error.switch, room)
+        self._core.tasks.start(self._bound(error.switch, room))
+
+    async def _bound(self, switch: str, room: int) -> None:
+        core = self._core
+        try:
+            outcome = await core.scribe.write(
+                Bounded(switch, room), lambda: core.state.bound(switch, room), urgent=True
+            )
+            self.ask(outcome.changes)
+        except Refused as reason:
+            self[switch].fail(reason)

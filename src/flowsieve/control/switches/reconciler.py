@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
+from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
 from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import Change, Ports, changes_between
+from flowsieve.flow.diff import Change, changes_between
 from flowsieve.index.dz import Dz
-from flowsieve.southbound.fabric import LiveSwitches
 
 log = logging.getLogger(__name__)
 
@@ -25,38 +25,22 @@ RETRY_SECONDS = 0.05
 class Reconciler:
     """`ask` for changes and wait until they are `reached`; `run` does the work.
 
-    `aim` is the whole table that the switch should have by now. `full` hears how many entries the switch turned
-    out to have room for, `repaired` how many operations it took to set a table right that was read.
+    `full` hears that the switch has less room than its table needs.
     """
 
-    def __init__(
-        self,
-        switch: str,
-        switches: LiveSwitches,
-        belief: Belief,
-        *,
-        aim: Callable[[], Mapping[Dz, Ports]],
-        capacity: Callable[[], int | None],
-        partitions: Sequence[Dz],
-        full: Callable[[TableFull], None],
-        repaired: Callable[[str, int], None] | None = None,
-    ) -> None:
+    def __init__(self, switch: str, core: Core, belief: Belief, full: Callable[[TableFull], None]) -> None:
         self.switch = switch
         self.belief = belief
         self.operations = 0
         self.trouble: str | None = "it has not connected yet"  # why it is not where it should be
         belief.known = False
-        self._switches = switches
-        self._aim = aim
-        self._capacity = capacity
-        self._partitions = partitions
+        self._core = core
         self._full = full
-        self._repaired = repaired
         self._connected = False
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
         self._wake = asyncio.Event()
-        self._waiting: deque[tuple[int, Arrival]] = deque()  # in the order of what they wait for
+        self._waiting: deque[tuple[int, Waiter]] = deque()  # in the order of what they wait for
 
     @property
     def settled(self) -> bool:
@@ -77,11 +61,11 @@ class Reconciler:
 
     def reached(self) -> asyncio.Future[None]:
         """Done when the switch has acknowledged all that was asked for so far."""
-        return arrival([self])
+        return all_reached([self])
 
-    def expect(self, arrival: Arrival) -> None:
+    def expect(self, waiter: Waiter) -> None:
         """Tell of it when the switch has acknowledged all that was asked for so far."""
-        self._waiting.append((self._asked, arrival))
+        self._waiting.append((self._asked, waiter))
 
     def connected(self) -> None:
         """The switch can be asked; what it holds has to be read."""
@@ -102,8 +86,8 @@ class Reconciler:
 
     def fail(self, error: Exception) -> None:
         """What waits cannot be had."""
-        for _, arrival in self._waiting:
-            arrival.fail(error)
+        for _, waiter in self._waiting:
+            waiter.fail(error)
         self._waiting.clear()
 
     async def run(self) -> None:
@@ -124,24 +108,27 @@ class Reconciler:
                     await asyncio.sleep(RETRY_SECONDS)
 
     async def _step(self) -> None:
-        """Make one batch of what is to be done; of no avail if doubts come up meanwhile."""
+        """Make one batch of what is to be done; what comes of it does not count if doubts come up meanwhile."""
+        core = self._core
         belief, doubts, strays, known = self.belief, self._doubts, [], self.belief.known
         if not belief.known:
-            flows = await self._switches.read(self.switch)
+            flows = await core.switches.read(self.switch)
             if self._doubts != doubts:
                 return
             strays = belief.read(flows)
-            self._pending = {change.dz: change for change in changes_between(belief.held, self._aim())}
+            self._pending = {
+                change.dz: change for change in changes_between(belief.held, core.state.table(self.switch))
+            }
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
-        steps, ops = belief.steps(changes, self._capacity(), self._partitions)
+        steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
         if strays or ops:
-            await self._switches.apply(self.switch, strays + ops)
+            await core.switches.apply(self.switch, strays + ops)
             if self._doubts != doubts:
                 return
             belief.acknowledge(steps)
             self.operations += len(strays) + len(ops)
-            if not known and self._repaired is not None:
-                self._repaired(self.switch, len(strays) + len(ops))
+            if not known:
+                core.watcher.repaired(self.switch, len(strays) + len(ops))
         self.trouble = None
         self._reached = version
         self._tell()
@@ -152,7 +139,7 @@ class Reconciler:
             waiting.popleft()[1].tell()
 
 
-class Arrival:
+class Waiter:
     """One who waits for some switches, each of which tells when it is there; thousands wait, so it is no task."""
 
     __slots__ = ("future", "left")
@@ -171,10 +158,10 @@ class Arrival:
             self.future.set_exception(error)
 
 
-def arrival(reconcilers: Iterable[Reconciler]) -> asyncio.Future[None]:
+def all_reached(reconcilers: Iterable[Reconciler]) -> asyncio.Future[None]:
     """Done when all of these switches have acknowledged all that was asked of them so far."""
     busy = [each for each in reconcilers if not each.settled]
-    made = Arrival(len(busy))
+    made = Waiter(len(busy))
     for each in busy:
         each.expect(made)
     if not busy:

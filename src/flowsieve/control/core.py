@@ -1,0 +1,86 @@
+"""What the parts of a dispatcher share: the state that decides, switches, memory, and work in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol
+
+from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.state import ControlState
+from flowsieve.flow.entry import Deliver
+from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.header.tag import Tag
+from flowsieve.southbound.fabric import LiveSwitches
+
+
+class Watcher(Protocol):
+    """Counts what had to be set right."""
+
+    def repaired(self, switch: str, operations: int) -> None:
+        """A table was not as it should be."""
+        ...
+
+    def mended(self, seconds: float) -> None:
+        """Trees follow the cabling again, so many seconds after it was told."""
+        ...
+
+
+class NoWatcher:
+    """For a dispatcher that nobody watches."""
+
+    def repaired(self, switch: str, operations: int) -> None:
+        pass
+
+    def mended(self, seconds: float) -> None:
+        pass
+
+
+class Tasks:
+    """Work in the background for the time of an `async with` block; what is left at its end is cancelled."""
+
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def __aenter__(self) -> Tasks:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self._group.__aexit__(None, None, None)
+
+
+@dataclass(slots=True, eq=False)
+class Core:
+    """One control plane at work. `state` decides at this moment, and may be replaced by another.
+
+    `deliveries` are the ports of each switch at which events are readdressed to the host there, `punts` the packets
+    that every switch hands over.
+    """
+
+    state: ControlState
+    switches: LiveSwitches
+    tag: Tag
+    scribe: Scribe
+    ledger: Ledger = field(default_factory=Ledger)
+    deliveries: Mapping[str, Mapping[int, Deliver]] = field(default_factory=dict)
+    punts: Sequence[Punt] = ()
+    watcher: Watcher = field(default_factory=NoWatcher)
+    tasks: Tasks = field(default_factory=Tasks)
+
+    def punts_of(self, switch: str) -> Sequence[Punt]:
+        """The service entries of a switch: each of its host ports has a limit of its own."""
+        return with_ports(self.punts, host_ports(self.state.topology, switch))
