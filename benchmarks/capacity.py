@@ -43,7 +43,7 @@ def judged(load: Load, controller: Controller, network: EmbeddedNetwork) -> tupl
     got[batch.host, packets.rows[batch.event]] = True
     wanted = np.zeros_like(got)
     for interest in controller.state.subscriptions.values():
-        at = hosts.index(interest.host)
+        at = hosts.index(interest.endpoint)
         wanted[at] |= interest.filter.matches_batch(events) & (publishers != at)
     return int(got.sum()), int(wanted.sum()), int((wanted & ~got).sum())
 

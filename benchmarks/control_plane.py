@@ -209,7 +209,7 @@ async def one_round(
         begin = time.perf_counter()
         outcome = await dispatcher.submit(request)
         spent[name] = time.perf_counter() - begin
-        await dispatcher.submit(Request(Op.UNSUBSCRIBE, request.id, request.host))
+        await dispatcher.submit(Request(Op.UNSUBSCRIBE, request.id, request.endpoint))
     path = list(outcome.changes)
     begin = time.perf_counter()
     for switch in path:

@@ -61,8 +61,8 @@ def passing(there: Sequence[Request], count: int) -> list[Request]:
     wanted = [request for request in there if request.op is Op.SUBSCRIBE][: count // 2]
     both = [
         (
-            Request(Op.SUBSCRIBE, f"passing {number}", each.host, each.filter),
-            Request(Op.UNSUBSCRIBE, f"passing {number}", each.host),
+            Request(Op.SUBSCRIBE, f"passing {number}", each.endpoint, each.filter),
+            Request(Op.UNSUBSCRIBE, f"passing {number}", each.endpoint),
         )
         for number, each in enumerate(wanted)
     ]

@@ -111,15 +111,7 @@ def _warm_replay(events: EventBatch) -> None:
     pubsub = PubSub(SCHEMA, line(3), plan=RegularPlan.make(SCHEMA, bits=6))
     pubsub.advertise("h0", "True")
     pubsub.subscribe("h2", "level < 50 or kind == 'a'")
-    state = pubsub.state
-    snapshot = Snapshot.of(
-        state.topology,
-        state.plan,
-        pubsub.tag,
-        pubsub.tables(),
-        state.advertisements.values(),
-        state.subscriptions.values(),
-    )
+    snapshot = Snapshot.of(pubsub.controller.view())
     traffic = Traffic.none(snapshot.wiring)
     snapshot.send(events, np.zeros(len(events), np.int64), traffic)
     assert traffic.sent[0, 0] == len(events)

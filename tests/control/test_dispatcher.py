@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from livenet import SCHEMA, TAG, Net, running
@@ -140,9 +141,7 @@ def test_a_link_stays_fenced_while_a_switch_that_lost_its_controller_would_still
             tables = {switch: net.network.read(switch) for switch in net.topology.switches}
             assert net.topology.port(a, b) in {port for flow in tables[a] for port in flow.ports}
             for closed, loops in ((net.fabric.closed, False), ((), True)):
-                proof = verify(
-                    net.topology, state.plan, TAG, tables, list(state.advertisements.values()), [], closed
-                )
+                proof = verify(replace(state.view(TAG, tables), subscriptions=(), down=closed))
                 assert bool(proof.loops) == loops
             net.fabric.connect(a)
             await net.holds()

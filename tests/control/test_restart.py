@@ -69,7 +69,7 @@ class House:
         outcomes = await asyncio.gather(*map(dispatcher.submit, some))
         for request, outcome in zip(some, outcomes, strict=True):
             if request.op.adding and not outcome.refused:
-                self._held.append((request.id, request.host))
+                self._held.append((request.id, request.endpoint))
         with dispatcher.supposed(self._addition("a price")):
             pass
 

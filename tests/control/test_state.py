@@ -63,7 +63,7 @@ def test_a_subscription_is_served_from_the_publisher_to_the_subscriber() -> None
         "s1": {Dz.parse("01"): (2,)},
         "s2": {Dz.parse("01"): (2,)},
     }
-    assert at.subscriptions["s"].host == "h2"
+    assert at.subscriptions["s"].endpoint == "h2"
     assert [offer.id for offer in at.publishes("h0")] == ["p"]
 
 
@@ -85,7 +85,7 @@ def test_slices_and_requests_one_by_one_end_in_the_same_tables(kind: Tables) -> 
     for n in range(60):
         if n % 3 == 2:
             old = active.pop(random.randrange(len(active)))
-            requests.append((unsub if old.op is Op.SUBSCRIBE else unadv)(old.id, old.host))
+            requests.append((unsub if old.op is Op.SUBSCRIBE else unadv)(old.id, old.endpoint))
         else:
             low = random.randrange(90)
             text = f"{low} <= {random.choice('AB')} < {low + random.randint(1, 40)}"

@@ -31,7 +31,7 @@ def flood(topology: Topology, tree: SpanningTree, source: str) -> list[tuple[str
     """The links that a packet takes to reach all hosts, found by walking the tree and pruning dead ends."""
 
     def beyond(came_from: str, here: str) -> list[tuple[str, str]]:
-        taken = [(here, host) for host in topology.hosts_at(here) if host != source]
+        taken = [(here, host) for host in topology.attached_at(here) if host != source]
         for near in tree.neighbours(here):
             if near != came_from and (further := beyond(here, near)):
                 taken += [(here, near), *further]

@@ -25,7 +25,7 @@ def test_what_is_wanted_is_what_the_filters_match_one_by_one(told: Telling) -> N
     for row in range(0, len(events), 20):
         event = events.event(row)
         for number, host in enumerate(story.topology.hosts):
-            own = [each.filter for each in told.pubsub.state.subscriptions.values() if each.host == host]
+            own = [each.filter for each in told.pubsub.state.subscriptions.values() if each.endpoint == host]
             assert found.traffic.wanted[number, row] == any(filter.matches(event) for filter in own)
 
 

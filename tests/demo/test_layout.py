@@ -36,7 +36,7 @@ def test_hosts_stand_under_their_switch() -> None:
     topology = fat_tree(4, hosts=32)
     at = lay_out(topology).at
     for switch in layers_of(topology)[0]:
-        hosts = topology.hosts_at(switch)
+        hosts = topology.attached_at(switch)
         assert sum(at[host][0] for host in hosts) / len(hosts) == pytest.approx(at[switch][0])
 
 

@@ -144,9 +144,9 @@ async def remove_a_switch(world: World, dice: random.Random) -> None:
     """A switch is gone for good, and with it its hosts; the others are served on."""
     topology = world.lab.topology
     publishing = {app.host for app in world.apps if app.publishes}
-    spare = [switch for switch in topology.switches if not publishing & set(topology.hosts_at(switch))]
+    spare = [switch for switch in topology.switches if not publishing & set(topology.attached_at(switch))]
     gone = dice.choice(spare)
-    world.cut_off |= set(topology.hosts_at(gone))
+    world.cut_off |= set(topology.attached_at(gone))
     async with world.outage(without=frozenset([gone])):
         await asyncio.to_thread(world.lab.remove_switch, gone)
         links = {frozenset((gone, near)) for near in topology.linked(gone)}

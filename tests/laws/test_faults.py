@@ -21,6 +21,7 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.mend import Edge
@@ -64,7 +65,7 @@ class WatchedFabric(EmbeddedFabric):
         offers = [
             Interest(host, host, everything, PLAN.cover(everything, 0, None)) for host in topology.hosts
         ]
-        verdict = verify(topology, PLAN, TAG, tables, offers, [], self.closed)
+        verdict = verify(NetworkView(topology, PLAN, TAG, tables, offers, [], self.closed))
         assert not verdict.duplicates and not verdict.loops, verdict
 
 
@@ -98,7 +99,7 @@ class Story:
             self.ask(Request(op, str(self.number), host, Filter.parse(text, SCHEMA)))
         elif what == "end" and state.subscriptions:
             interest = state.subscriptions[self.pick(list(state.subscriptions))]
-            self.ask(Request(Op.UNSUBSCRIBE, interest.id, interest.host))
+            self.ask(Request(Op.UNSUBSCRIBE, interest.id, interest.endpoint))
         elif what == "cut":
             self.fabric.disconnect(switch)
         elif what == "mute":
@@ -240,7 +241,7 @@ class GrowingStory(Story):
         state, network = self.dispatcher.state, self.fabric.network
         tables = {switch: network.read(switch) for switch in self.topology.switches}
         offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-        assert verify(self.topology, PLAN, TAG, tables, offers, wants, state.down).holds
+        assert verify(NetworkView(self.topology, PLAN, TAG, tables, offers, wants, state.down)).holds
         assert (await self.dispatcher.verify()).holds
 
 

@@ -19,6 +19,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import key_of
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.tables.compiler import Tables
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
@@ -105,7 +106,7 @@ def check_tables(controller: Controller, network: EmbeddedNetwork) -> None:
         if state.settings.capacity is not None:
             assert network.peak(switch) <= state.settings.capacity
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-    verdict = verify(state.topology, PLAN, TAG, tables_of(network), offers, wants)
+    verdict = verify(NetworkView(state.topology, PLAN, TAG, tables_of(network), offers, wants))
     assert verdict.holds, verdict.witness
 
 
@@ -181,10 +182,10 @@ class Watched:
 def promised(state: ControlState) -> set[tuple[str, Dz, str]]:
     """Publisher, cell and host, wherever one may publish what the other wants."""
     return {
-        (offer.host, cell, want.host)
+        (offer.endpoint, cell, want.endpoint)
         for offer in state.advertisements.values()
         for want in state.subscriptions.values()
-        if offer.host != want.host
+        if offer.endpoint != want.endpoint
         for cell in CELLS
         if offer.dz.covers(cell) and want.dz.covers(cell)
     }
@@ -192,7 +193,7 @@ def promised(state: ControlState) -> set[tuple[str, Dz, str]]:
 
 def offered(state: ControlState) -> set[tuple[str, Dz]]:
     return {
-        (offer.host, cell)
+        (offer.endpoint, cell)
         for offer in state.advertisements.values()
         for cell in CELLS
         if offer.dz.covers(cell)

@@ -16,6 +16,7 @@ from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.flow.flat import look_up
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
@@ -92,8 +93,8 @@ def good_tables(world: World) -> Tables:
             cut.remove_edge(switch, near)
             behind[topology.port(switch, near)] = nx.node_connected_component(cut, near)
         for cell in cells(PLAN.bits):
-            wants = {each.host for each in world.subscriptions if each.dz.covers(cell)}
-            offers = {each.host for each in world.advertisements if each.dz.covers(cell)}
+            wants = {each.endpoint for each in world.subscriptions if each.dz.covers(cell)}
+            offers = {each.endpoint for each in world.advertisements if each.dz.covers(cell)}
             ports = {port for port, part in behind.items() if wants & part and offers - part}
             if ports:
                 tables[switch].append(entry(cell, ports))
@@ -162,8 +163,8 @@ def looping(world: World, tables: Tables) -> set[str]:
 def sampled(world: World, tables: Tables) -> tuple[int, int, int]:
     """False negatives, duplicates and loops, by sending every cell from every publisher."""
     lost, doubled = set(), set()
-    for publisher in {each.host for each in world.advertisements}:
-        own = [each for each in world.advertisements if each.host == publisher]
+    for publisher in {each.endpoint for each in world.advertisements}:
+        own = [each for each in world.advertisements if each.endpoint == publisher]
         got = {cell: copies(world, tables, publisher, cell) for cell in cells(PLAN.bits)}
         for cell, counted in got.items():
             if any(each.dz.covers(cell) for each in own):
@@ -172,9 +173,11 @@ def sampled(world: World, tables: Tables) -> tuple[int, int, int]:
             (cell,) = PLAN.encode(event)
             if any(each.filter.matches(event) for each in own):
                 lost |= {
-                    (publisher, each.host)
+                    (publisher, each.endpoint)
                     for each in world.subscriptions
-                    if each.host != publisher and each.filter.matches(event) and not got[cell][each.host]
+                    if each.endpoint != publisher
+                    and each.filter.matches(event)
+                    and not got[cell][each.endpoint]
                 }
     return len(lost), len(doubled), len(looping(world, tables))
 
@@ -183,7 +186,9 @@ def sampled(world: World, tables: Tables) -> tuple[int, int, int]:
 def test_good_tables_hold(random):
     world = a_world(random)
     tables = good_tables(world)
-    verdict = verify(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    verdict = verify(
+        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    )
     assert verdict.holds, verdict.witness
     assert verdict.witness is None
     assert sampled(world, tables) == (0, 0, 0)
@@ -194,7 +199,9 @@ def test_good_tables_hold(random):
 def test_broken_tables_are_judged_as_sending_every_cell_judges_them(random):
     world = a_world(random)
     tables = broken_tables(world, random)
-    verdict = verify(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    verdict = verify(
+        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    )
     assert (verdict.false_negatives, verdict.duplicates, verdict.loops) == sampled(world, tables)
     assert verdict.holds == (verdict.witness is None)
 
@@ -203,17 +210,19 @@ def test_broken_tables_are_judged_as_sending_every_cell_judges_them(random):
 def test_a_witness_of_a_loss_or_a_second_copy_really_is_one(random):
     world = a_world(random)
     tables = broken_tables(world, random)
-    verdict = verify(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    verdict = verify(
+        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+    )
     witness = verdict.witness
     if witness is None or witness.kind not in ("false negative", "duplicate"):
         return
-    offers = [each for each in world.advertisements if each.host == witness.publisher]
+    offers = [each for each in world.advertisements if each.endpoint == witness.publisher]
     (cell,) = PLAN.encode(witness.event)
     got = copies(world, tables, witness.publisher, cell)
     if witness.kind == "duplicate":
         assert any(number > 1 and f" {host} " in witness.where for host, number in got.items())
         assert any(each.dz.covers(cell) for each in offers)
     else:
-        asking = {each.host for each in world.subscriptions if each.filter.matches(witness.event)}
+        asking = {each.endpoint for each in world.subscriptions if each.filter.matches(witness.event)}
         assert any(not got[host] and witness.where.startswith(f"{host} ") for host in asking)
         assert any(each.filter.matches(witness.event) for each in offers)

@@ -26,7 +26,7 @@ def drawn(data: st.DataObject, state: ControlState, number: int) -> Request:
     if there and data.draw(st.booleans()):
         op, interest = data.draw(st.sampled_from(there))
         end = Op.UNADVERTISE if op is Op.ADVERTISE else Op.UNSUBSCRIBE
-        return Request(end, interest.id, interest.host)
+        return Request(end, interest.id, interest.endpoint)
     low = data.draw(st.integers(0, 15))
     text = f"{low} <= a <= {data.draw(st.integers(low, 15))}"
     host = data.draw(st.sampled_from(sorted(state.topology.hosts)))
@@ -42,7 +42,7 @@ def test_no_other_table_changes(topology: Topology, tables: Tables, data: st.Dat
         return
     for number in range(data.draw(st.integers(1, 12))):
         request = drawn(data, state, number)
-        if not topology.reachable(request.host):
+        if not topology.reachable(request.endpoint):
             continue
         side, before = request.op.side, state.interests(request.op.side).get(request.id)
         way = set() if before is None else ways.of(state, side, before)

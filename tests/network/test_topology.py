@@ -23,7 +23,7 @@ def test_ports_lead_to_linked_switches_first_and_then_to_hosts(triangle: Topolog
     assert triangle.switches == ("s1", "s2", "s3")
     assert triangle.neighbours("s1") == ("s2", "s3", "h1", "h3")
     assert triangle.linked("s1") == ("s2", "s3")
-    assert triangle.hosts_at("s1") == ("h1", "h3")
+    assert triangle.attached_at("s1") == ("h1", "h3")
 
 
 def test_port_and_neighbour_are_inverse(triangle: Topology) -> None:

@@ -104,7 +104,7 @@ def test_ports_of_a_tree_lead_to_its_neighbours_and_to_hosts_only() -> None:
     assert len(across) == 2
     for switch in topology.switches:
         ends = {topology.neighbour(switch, port) for port in tree.ports(topology, switch)}
-        assert ends == {*tree.neighbours(switch), *topology.hosts_at(switch)}
+        assert ends == {*tree.neighbours(switch), *topology.attached_at(switch)}
 
 
 def test_the_center_is_where_the_hosts_are() -> None:

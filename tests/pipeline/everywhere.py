@@ -24,7 +24,8 @@ from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
 from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
-from flowsieve.pipeline.replay.replay import at_hosts, replay, snapshot_of
+from flowsieve.pipeline.replay.network_snapshot import Snapshot
+from flowsieve.pipeline.replay.replay import at_hosts, replay
 from flowsieve.pipeline.runtime.event_sample import Drawn
 from flowsieve.pipeline.runtime.spark_session import session
 from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
@@ -74,7 +75,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
     with phase(spark, "replay"):
         source = at_hosts(sent, setting.topology).events.repartition(PARTS)
-        replayed = replay(source, snapshot_of(settled(setting)))
+        replayed = replay(source, Snapshot.of(settled(setting).controller.view()))
     schema: Schema = infer_schema(spark, events_file).schema
     intake = read_events(spark, events_file, schema)
     return {

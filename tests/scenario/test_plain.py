@@ -31,7 +31,7 @@ def test_an_explanation_has_its_hops_and_who_missed_the_event() -> None:
         Hop("s1", "h1", "ff0e:c800::", FLOW, ("s2",), ("sub",)),
         Hop("s2", "s1", "ff0e:c800::", None, (), ()),
     )
-    plain = plain_explanation(LINE, Explanation(hops, (), (), (Miss("h2", "sub", "dropped"),)), True)
+    plain = plain_explanation(LINE, Explanation(True, hops, (), (), (Miss("h2", "sub", "dropped"),)))
     assert plain == json.loads(json.dumps(plain))
     assert [set(hop) >= {"switch", "flow", "subscriptions"} for hop in plain["hops"]] == [True, True]
     assert plain["hops"][0]["flow"]["out"] == ["s2", "h1"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.view import NetworkView
 from flowsieve.scenario import play as module
 from flowsieve.scenario.play import Columns, Played, play, settled
 from flowsieve.scenario.read import read_scenario
@@ -136,7 +137,9 @@ def test_a_network_can_be_settled_without_sending_events(scene: Any) -> None:
     assert stage.tables() == run.stage.tables()
     state = stage.state
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-    assert verify(scenario.topology, scenario.plan, scenario.tag, stage.tables(), offers, wants).holds
+    assert verify(
+        NetworkView(scenario.topology, scenario.plan, scenario.tag, stage.tables(), offers, wants)
+    ).holds
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_scenario_is_read_with_its_defaults(folder: Folder) -> None:
     assert scenario.sample is None
     asked, published = scenario.steps
     assert isinstance(asked, RequestStep) and isinstance(published, EventStep)
-    assert [(r.op, r.id, r.host) for r in asked.requests] == [
+    assert [(r.op, r.id, r.endpoint) for r in asked.requests] == [
         (Op.ADVERTISE, "p1", "h1"),
         (Op.SUBSCRIBE, "s1", "h3"),
     ]

@@ -203,8 +203,7 @@ def explain(
     values = parse_assignments(event, setting.schema)
     stage = _settled(setting)
     explanation = stage.controller.explain(host, values)
-    published = any(offer.filter.matches(values) for offer in stage.state.publishes(host))
-    found = plain_explanation(setting.topology, explanation, published)
+    found = plain_explanation(setting.topology, explanation)
     if as_json:
         show.print_json(found)
     else:

@@ -83,10 +83,11 @@ def replay(
         stage = settled(setting, progress)
     show.note("refused", stage.refused[:SHOWN], len(stage.refused))
     with working(master, max_bad, time_column) as work:
-        from flowsieve.pipeline.replay.replay import at_hosts, snapshot_of
+        from flowsieve.pipeline.replay.network_snapshot import Snapshot
+        from flowsieve.pipeline.replay.replay import at_hosts
         from flowsieve.pipeline.replay.replay import replay as send
 
-        snapshot = snapshot_of(stage, dump)
+        snapshot = Snapshot.of(stage.controller.view(dump))
         intake = work.events(events, setting.schema, lambda read: at_hosts(read, setting.topology, host))
         with work.watched("events"):
             replayed = send(intake.events, snapshot)

@@ -35,12 +35,13 @@ def screen(events: EventBatch, advertisements: Iterable[Interest]) -> Screened:
     promised = np.zeros(len(events), np.bool_)
     by_host: dict[str, list[Interest]] = {}
     for interest in advertisements:
-        by_host.setdefault(interest.host, []).append(interest)
+        by_host.setdefault(interest.endpoint, []).append(interest)
     for host, interests in by_host.items():
         rows = np.flatnonzero((events.hosts == host) & ~faulty)
         own = events.take(rows)
         for interest in interests:
-            promised[rows[interest.filter.matches_batch(own)]] = True
+            for filter in interest.filters:
+                promised[rows[filter.matches_batch(own)]] = True
     good = ~faulty & promised
     reasons = []
     for row in np.flatnonzero(~good)[:SHOWN].tolist():

@@ -105,7 +105,7 @@ class PubSub:
     def unadvertise(self, id: str) -> None:
         if id not in self.state.advertisements:
             raise BadInput(f"there is no advertisement {id!r}")
-        self._end(Op.UNADVERTISE, id, self.state.advertisements[id].host)
+        self._end(Op.UNADVERTISE, id, self.state.advertisements[id].endpoint)
 
     def subscribe(self, host: str, filter: str, *, id: str | None = None) -> Subscription:
         """Have a host receive what the filter matches from now on."""
@@ -117,7 +117,7 @@ class PubSub:
     def publish(self, host: str, event: Mapping[str, object] | None = None, /, **values: object) -> Published:
         """Send an event from a host; types, ranges and the host's advertisements are checked first."""
         checked = check_event(self.schema, {**(event or {}), **values})
-        if not any(interest.filter.matches(checked) for interest in self.state.publishes(host)):
+        if not any(interest.holds(checked, ()) for interest in self.state.publishes(host)):
             raise BadValue(f"{host} has no advertisement that covers {checked}")
         seen = len(self.network.deliveries)
         for dz in self.state.plan.encode(checked):

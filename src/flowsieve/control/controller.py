@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
@@ -12,6 +12,7 @@ from flowsieve.flow.diff import Change, Ports, changes_between
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation, explain
 from flowsieve.flow.proof.verify import Verdict, verify
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 from flowsieve.southbound.fabric import Switches, Ticket
@@ -53,33 +54,17 @@ class Controller:
         """What the switches hold."""
         return {switch: self.switches.read(switch) for switch in self.state.topology.switches}
 
-    def verify(self, tables: Mapping[str, Iterable[Flow]] | None = None) -> Verdict:
+    def view(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> NetworkView:
+        """The network with the tables that its switches hold, or with others."""
+        return self.state.view(self.tag, self.tables() if tables is None else tables)
+
+    def verify(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> Verdict:
         """Prove that tables, those in the switches unless others are given, do what all interests ask for."""
-        state = self.state
-        return verify(
-            state.topology,
-            state.plan,
-            self.tag,
-            self.tables() if tables is None else tables,
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-            state.down,
-        )
+        return verify(self.view(tables))
 
     def explain(self, host: str, values: Mapping[str, object]) -> Explanation:
         """Show, hop by hop, why an event that a host publishes goes where it goes."""
-        state = self.state
-        return explain(
-            state.topology,
-            state.plan,
-            self.tag,
-            self.tables(),
-            list(state.advertisements.values()),
-            list(state.subscriptions.values()),
-            host,
-            values,
-            state.trees,
-        )
+        return explain(self.view(), host, values)
 
     def believed(self, switch: str) -> dict[Dz, Ports]:
         """The content entries that a switch has acknowledged."""

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
 
 from flowsieve.control.core import Core, NoWatcher, Watcher
@@ -31,6 +32,7 @@ from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.tag import Tag
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -220,6 +222,11 @@ class Dispatcher:
         """What the switches really hold; of one that cannot be asked, what it acknowledged last is not told."""
         return await self._fleet.tables()
 
+    async def view(self) -> NetworkView:
+        """The network with what the switches that can be asked really hold."""
+        tables = await self.tables()
+        return self.state.view(self.tag, tables)
+
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time.
 
@@ -229,17 +236,13 @@ class Dispatcher:
             advertised, subscribed = dict(self.state.advertisements), dict(self.state.subscriptions)
             with suppress(TimeoutError, SwitchError, Refused):
                 await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
-            tables, state = await self.tables(), self.state
-            return await asyncio.to_thread(
-                verify,
-                state.topology,
-                state.plan,
-                self.tag,
-                tables,
-                _standing(advertised, state.advertisements),
-                _standing(subscribed, state.subscriptions),
-                state.down,
+            view = await self.view()
+            standing = replace(
+                view,
+                advertisements=_standing(advertised, self.state.advertisements),
+                subscriptions=_standing(subscribed, self.state.subscriptions),
             )
+            return await asyncio.to_thread(verify, standing)
 
     async def repair(self) -> int:
         """Read all tables back and set right what differs from what they should be; how many operations it took."""
@@ -323,4 +326,4 @@ def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:
 
 def _standing(before: Mapping[str, Interest], after: Mapping[str, Interest]) -> list[Interest]:
     """The interests that were there before and are there still."""
-    return [after[id] for id, known in before.items() if id in after and after[id].filter == known.filter]
+    return [after[id] for id, known in before.items() if id in after and after[id].told == known.told]

@@ -1,12 +1,15 @@
-"""What hosts ask of the control plane."""
+"""What hosts, and other endpoints, ask of the control plane."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from types import NoneType
 
 from flowsieve.content.filter import Filter
 from flowsieve.flow.tables.compiler import Side
+from flowsieve.index.dzset import DzSet
 
 
 class Op(Enum):
@@ -42,12 +45,32 @@ _REVERSE = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request of a host; only those that add something carry a filter."""
+    """One request of an endpoint. One that adds something says what: a filter, or dz where there is no filter text."""
 
     op: Op
     id: str
-    host: str
+    endpoint: str
     filter: Filter | None = None
+    dz: DzSet | None = None
 
     def __post_init__(self) -> None:
-        assert (self.filter is not None) == self.op.adding, "a filter is for a request that adds something"
+        told = (self.filter is not None) + (self.dz is not None)
+        assert told == self.op.adding, "a request that adds something has a filter or dz, another neither"
+
+    @property
+    def told(self) -> str | list[str] | None:
+        """What it asks for, as a JSON value: a filter's text, or dz."""
+        if self.filter is not None:
+            return self.filter.text
+        return None if self.dz is None else self.dz.texts()
+
+    @classmethod
+    def read(
+        cls, op: Op, id: str, endpoint: str, told: str | list[str] | None, read: Callable[[str], Filter]
+    ) -> Request:
+        """The request that asks for what was `told`; ValueError where that does not fit the op."""
+        if (told is not None) != op.adding or not isinstance(told, str | list | NoneType):
+            raise ValueError(f"{op.value} that asks for {told!r}")
+        if isinstance(told, list):
+            return cls(op, id, endpoint, dz=DzSet.of(told))
+        return cls(op, id, endpoint, None if told is None else read(told))

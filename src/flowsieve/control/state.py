@@ -11,8 +11,11 @@ from flowsieve.errors import BadInput, Refused, nearest
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
+from flowsieve.flow.view import NetworkView
+from flowsieve.header.tag import Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
@@ -120,10 +123,10 @@ class ControlState:
             covers = [self._cover(request) for request in requests]
         added = []
         for request, dz in zip(requests, covers, strict=True):
-            assert request.filter is not None, "what ends something is not in force"
+            assert request.op.adding, "what ends something is not in force"
             side = request.op.side
-            self.interests(side)[request.id] = Interest(request.id, request.host, request.filter, dz)
-            added.append((request.host, side, dz))
+            self.interests(side)[request.id] = Interest(request.id, request.endpoint, request.filter, dz)
+            added.append((request.endpoint, side, dz))
         self._tables.compiler.add(added)
         if fit is not None or not self.bounded:
             self._tables.recall(fit or Fit())
@@ -177,7 +180,7 @@ class ControlState:
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
         self._tables.compiler.add(
-            [(each.host, side, each.dz) for side in Side for each in self.interests(side).values()]
+            [(each.endpoint, side, each.dz) for side in Side for each in self.interests(side).values()]
         )
         self._weigh()
         with suppress(Refused):
@@ -224,8 +227,13 @@ class ControlState:
         """The parts of the space that have a tree each; no entry reaches beyond its part."""
         return [dz for dz, _ in self.trees]
 
+    def view(self, tag: Tag, tables: Mapping[str, tuple[Flow, ...]]) -> NetworkView:
+        """The network as it is meant to be, with what its switches hold."""
+        offers, wants = tuple(self.advertisements.values()), tuple(self.subscriptions.values())
+        return NetworkView(self.topology, self.plan, tag, tables, offers, wants, self.down, self.trees)
+
     def publishes(self, host: str) -> list[Interest]:
-        return [interest for interest in self.advertisements.values() if interest.host == host]
+        return [interest for interest in self.advertisements.values() if interest.endpoint == host]
 
     def _one_by_one(self, requests: Sequence[Request], back: Mapping[str, list[Change]]) -> Outcome:
         before = {switch: self.table(switch) for switch in self.topology.switches}
@@ -256,27 +264,29 @@ class ControlState:
         for request in requests:
             key = (request.op.side, request.id)
             there = self.interests(request.op.side).get(request.id)
-            owner = owners.get(key, there and there.host)
-            if request.host not in self.topology.hosts:
-                hint = nearest(request.host, self.topology.hosts)
-                raise BadInput(f"there is no host {request.host!r}{hint}")
-            if self.topology.hosts[request.host] not in self.trees.parts[0][1]:
-                raise BadInput(f"host {request.host!r} is in a part of the network that is cut off")
+            owner = owners.get(key, there and there.endpoint)
+            if request.endpoint not in self.topology.attached:
+                hint = nearest(request.endpoint, self.topology.attached)
+                raise BadInput(f"there is no host {request.endpoint!r}{hint}")
+            if self.topology.attached[request.endpoint] not in self.trees.parts[0][1]:
+                raise BadInput(f"host {request.endpoint!r} is in a part of the network that is cut off")
             if request.op.adding:
                 if owner is not None:
                     raise BadInput(f"the id {request.id!r} of this {request.op.value} is in use already")
-            elif owner != request.host:
-                raise BadInput(f"host {request.host!r} has no {_ended(request.op)} {request.id!r} to end")
-            owners[key] = request.host if request.op.adding else None
+            elif owner != request.endpoint:
+                raise BadInput(f"host {request.endpoint!r} has no {_ended(request.op)} {request.id!r} to end")
+            owners[key] = request.endpoint if request.op.adding else None
 
     def _interest(self, request: Request) -> Interest | None:
         """What a request that adds something adds."""
-        if request.filter is None:
+        if not request.op.adding:
             return None
-        return Interest(request.id, request.host, request.filter, self._cover(request))
+        return Interest(request.id, request.endpoint, request.filter, self._cover(request))
 
     def _cover(self, request: Request) -> DzSet:
-        assert request.filter is not None
+        if request.filter is None:
+            assert request.dz is not None
+            return request.dz
         return self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
 
     def _take(self, request: Request, new: Interest | None) -> Interest:
@@ -297,7 +307,7 @@ class ControlState:
         self._count(request, interest, adding=not request.op.adding)
 
     def _count(self, request: Request, interest: Interest, *, adding: bool) -> None:
-        self._tables.compiler.change(interest.host, request.op.side, interest.dz, adding=adding)
+        self._tables.compiler.change(interest.endpoint, request.op.side, interest.dz, adding=adding)
 
 
 def _ended(op: Op) -> str:

@@ -106,7 +106,8 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
     wanted = np.zeros_like(got)
     matched, matching = {}, {}
     for each in state.subscriptions.values():
-        at = number[each.host]
+        assert each.filter is not None
+        at = number[each.endpoint]
         matches = each.filter.matches_batch(events) & (source != at)
         wanted[at] |= matches
         matching[each.id] = int(matches.sum())

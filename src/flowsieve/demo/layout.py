@@ -105,7 +105,7 @@ def _columns(
     for block in blocks:
         first = free
         for switch in (each for each in layers[0] if each in block):
-            hosts = topology.hosts_at(switch)
+            hosts = topology.attached_at(switch)
             columns |= {host: free + i for i, host in enumerate(hosts)}
             columns[switch] = free + (len(hosts) - 1) / 2
             free += len(hosts) + SWITCH_GAP
@@ -162,7 +162,7 @@ def _scattered(topology: Topology, width: float) -> Layout:
     }
     for switch in topology.switches:
         around = [at[near] for near in topology.linked(switch)] or [middle]
-        at |= _fan(topology.hosts_at(switch), at[switch], around)
+        at |= _fan(topology.attached_at(switch), at[switch], around)
     return Layout(width, height, at)
 
 

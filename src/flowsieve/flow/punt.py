@@ -111,7 +111,7 @@ class Punt:
 
 def host_ports(topology: Topology, switch: str) -> list[int]:
     """The ports of a switch at which there are hosts."""
-    return [topology.port(switch, host) for host in topology.hosts_at(switch)]
+    return [topology.port(switch, host) for host in topology.attached_at(switch)]
 
 
 def with_ports(punts: Sequence[Punt], ports: Iterable[int]) -> tuple[Punt, ...]:

@@ -33,7 +33,7 @@ class Wiring:
 
     @classmethod
     def of(cls, topology: Topology) -> Wiring:
-        switches, hosts = topology.switches, tuple(topology.hosts)
+        switches, hosts = topology.switches, tuple(topology.attached)
         rows = [topology.neighbours(switch) for switch in switches]
         first = np.cumsum([0, *map(len, rows)])
         slot = {
@@ -49,7 +49,7 @@ class Wiring:
             first=first.astype(np.int64),
             at=np.repeat(np.arange(len(switches), dtype=np.int32), np.diff(first)),
             far=np.array(far, dtype=np.int32),
-            home=np.array([slot[switch, host] for host, switch in topology.hosts.items()], dtype=np.int32),
+            home=np.array([slot[switch, host] for host, switch in topology.attached.items()], dtype=np.int32),
         )
 
     @property

@@ -36,7 +36,7 @@ class HostAddresses:
 
 
 def host_addresses(topology: Topology) -> dict[str, HostAddresses]:
-    """The addresses of all hosts of a network, by their numbers: a host that comes later changes nobody's."""
+    """The addresses of all hosts of a network, by their numbers among the endpoints: a later one changes nobody's."""
     return {
         host: HostAddresses(
             ipv6=topology.endpoint(host).address,
@@ -45,7 +45,8 @@ def host_addresses(topology: Topology) -> dict[str, HostAddresses]:
             events_ipv6=str(EVENTS_IPV6 + number),
             events_ipv4=str(EVENTS_IPV4 + number),
         )
-        for number, host in enumerate(topology.hosts, 1)
+        for number, host in enumerate(topology.attached, 1)
+        if host in topology.hosts
     }
 
 

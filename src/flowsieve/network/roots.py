@@ -47,7 +47,7 @@ class Mesh:
                 near[b].append((a, ns, len(latency_ns)))
                 latency_ns.append(ns)
         weight = [0] * len(names)
-        for switch in topology.hosts.values():
+        for switch in topology.attached.values():
             if switch in number:
                 weight[number[switch]] += 1
         if sum(weight) < 2:

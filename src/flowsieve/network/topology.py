@@ -1,4 +1,4 @@
-"""Switches, the links between them, and the hosts at their edge."""
+"""Switches, the links between them, and the endpoints at their edge: hosts, borders, filter servers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
 from flowsieve.errors import BadTopology, nearest
@@ -42,34 +43,45 @@ class Link:
         return f"the link {_shown(self.a)} - {_shown(self.b)}"
 
 
+class EndpointKind(Enum):
+    """What is attached to a switch's port: a host, the network of another controller, or a filter server."""
+
+    HOST = "host"
+    BORDER = "border"
+    SERVER = "server"
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a host is attached, and the host's own address."""
+    """Where something is attached, its own address, and what it is."""
 
     switch: str
     port: int
     address: str
+    kind: EndpointKind = EndpointKind.HOST
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Topology:
-    """A network; `hosts` says at which switch each host is.
+    """A network; `attached` says at which switch each endpoint is, `kinds` what it is where it is no host.
 
     Port i+1 of a switch leads to `neighbours(switch)[i]`: first the switches that it is linked with, in the
-    order of the links, then its hosts, in theirs. Hosts outside the `main` component are cut off. What a switch
+    order of the links, then its endpoints, in theirs. Endpoints outside the `main` component are cut off. What a switch
     itself calls its ports, `numbers` says for those switches where that is something else: see `number`.
 
     >>> network = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"})
-    >>> network.neighbours("s1"), network.endpoint("h2")
-    (('s2', 'h1'), Endpoint(switch='s2', port=2, address='fd00:f::2'))
+    >>> network.neighbours("s1"), network.endpoint("h2").port
+    (('s2', 'h1'), 2)
     """
 
     switches: tuple[str, ...]
     links: tuple[Link, ...]
-    hosts: Mapping[str, str] = field(compare=False)
+    attached: Mapping[str, str] = field(compare=False)
     numbers: Numbers = field(default_factory=dict, compare=False)
-    # Equality and hash look at the hosts in their order, since it decides the ports.
-    _hosts: tuple[tuple[str, str], ...] = field(init=False)
+    kinds: Mapping[str, EndpointKind] = field(default_factory=dict, compare=False)
+    hosts: Mapping[str, str] = field(init=False, compare=False)  # of those attached, the hosts
+    # Equality and hash look at the endpoints in their order, since it decides the ports.
+    _attached: tuple[tuple[str, str, EndpointKind], ...] = field(init=False)
     _numbers: tuple[tuple[str, tuple[int, ...]], ...] = field(init=False)
     _linked: Mapping[str, Mapping[str, float]] = field(init=False, compare=False)  # the latency in ms
     _ports: Mapping[str, Mapping[str, int]] = field(init=False, compare=False)
@@ -80,18 +92,21 @@ class Topology:
     def __post_init__(self) -> None:
         _check_switches(self.switches)
         linked = _adjacency(self.switches, self.links)
-        _check_hosts(self.hosts, linked)
+        _check_endpoints(self.attached, self.kinds, linked)
         ports = {switch: {near: port for port, near in enumerate(row, 1)} for switch, row in linked.items()}
         endpoints = {}
-        for number, (host, switch) in enumerate(self.hosts.items()):
-            port = ports[switch][host] = len(ports[switch]) + 1
-            endpoints[host] = Endpoint(switch, port, str(FIRST_HOST_ADDRESS + number))
+        for number, (name, switch) in enumerate(self.attached.items()):
+            port = ports[switch][name] = len(ports[switch]) + 1
+            kind = self.kinds.get(name, EndpointKind.HOST)
+            endpoints[name] = Endpoint(switch, port, str(FIRST_HOST_ADDRESS + number), kind)
         components = _connected(linked)
-        crowd = Counter(self.hosts.values())
+        crowd = Counter(self.attached.values())
         main = max(components, key=lambda part: (len(part), sum(crowd[switch] for switch in part)))
         derive = object.__setattr__
-        derive(self, "hosts", MappingProxyType(dict(self.hosts)))
-        derive(self, "_hosts", tuple(self.hosts.items()))
+        derive(self, "attached", MappingProxyType(dict(self.attached)))
+        hosts = {name: each.switch for name, each in endpoints.items() if each.kind is EndpointKind.HOST}
+        derive(self, "hosts", MappingProxyType(hosts))
+        derive(self, "_attached", tuple((name, each.switch, each.kind) for name, each in endpoints.items()))
         numbers = own_numbers(self.numbers, ports)
         derive(self, "numbers", MappingProxyType(numbers))
         derive(
@@ -110,6 +125,7 @@ class Topology:
         hosts: Mapping[str, str],
         switches: Iterable[str] = (),
         numbers: Numbers | None = None,
+        kinds: Mapping[str, EndpointKind] | None = None,
     ) -> Topology:
         """The network of links as people write them: pairs of names will do, and parallel links become one.
 
@@ -140,7 +156,7 @@ class Topology:
             elif link.latency_ms < known.latency_ms:
                 fastest[pair] = Link(known.a, known.b, link.latency_ms)
             names += (link.a, link.b)
-        return cls(tuple(dict.fromkeys(names)), tuple(fastest.values()), hosts, numbers or {})
+        return cls(tuple(dict.fromkeys(names)), tuple(fastest.values()), hosts, numbers or {}, kinds or {})
 
     def neighbours(self, switch: str) -> tuple[str, ...]:
         """The switches and hosts at a switch, in the order of its ports."""
@@ -151,8 +167,8 @@ class Topology:
         self._row(switch)
         return tuple(self._linked[switch])
 
-    def hosts_at(self, switch: str) -> tuple[str, ...]:
-        """The hosts at a switch, in the order of its ports."""
+    def attached_at(self, switch: str) -> tuple[str, ...]:
+        """The endpoints at a switch, in the order of its ports."""
         return self.neighbours(switch)[len(self._linked[switch]) :]
 
     def port(self, switch: str, neighbour: str) -> int:
@@ -181,11 +197,11 @@ class Topology:
         row = self._row(switch)
         return next((near for near, own in self.numbers.get(switch, row).items() if own == number), None)
 
-    def endpoint(self, host: str) -> Endpoint:
-        """Where a host is attached."""
-        if host not in self._endpoints:
-            raise BadTopology(f"there is no host {_shown(host)}{_hint(host, self._endpoints)}")
-        return self._endpoints[host]
+    def endpoint(self, name: str) -> Endpoint:
+        """Where an endpoint is attached, and what it is."""
+        if name not in self._endpoints:
+            raise BadTopology(f"there is no host {_shown(name)}{_hint(name, self._endpoints)}")
+        return self._endpoints[name]
 
     def latency_ms(self, a: str, b: str) -> float:
         """How long a packet takes between two neighbours; a host is a default link away from its switch."""
@@ -215,7 +231,7 @@ class Topology:
 
     def __reduce__(self) -> tuple[type[Topology], tuple[object, ...]]:
         numbers = {switch: dict(row) for switch, row in self.numbers.items()}
-        return Topology, (self.switches, self.links, dict(self.hosts), numbers)
+        return Topology, (self.switches, self.links, dict(self.attached), numbers, dict(self.kinds))
 
     def _row(self, switch: str) -> Mapping[str, int]:
         if switch not in self._ports:
@@ -265,18 +281,24 @@ def _adjacency(switches: Sequence[str], links: Sequence[Link]) -> dict[str, dict
     return linked
 
 
-def _check_hosts(hosts: Mapping[str, str], switches: Mapping[str, object]) -> None:
-    for host, switch in hosts.items():
-        _check_name("the name of a host", host)
-        _check_name(f"the switch of host {_shown(host)}", switch)
-        if host in switches:
+def _check_endpoints(
+    attached: Mapping[str, str], kinds: Mapping[str, EndpointKind], switches: Mapping[str, object]
+) -> None:
+    for name, switch in attached.items():
+        kind = kinds.get(name, EndpointKind.HOST).value
+        _check_name(f"the name of a {kind}", name)
+        _check_name(f"the switch of {kind} {_shown(name)}", switch)
+        if name in switches:
             raise BadTopology(
-                f"{_shown(host)} is the name of a switch and of a host; one of them needs another name"
+                f"{_shown(name)} is the name of a switch and of a {kind}; one of them needs another name"
             )
         if switch not in switches:
             raise BadTopology(
-                f"host {_shown(host)} is at unknown switch {_shown(switch)}{_hint(switch, switches)}"
+                f"{kind} {_shown(name)} is at unknown switch {_shown(switch)}{_hint(switch, switches)}"
             )
+    for name in kinds:
+        if name not in attached:
+            raise BadTopology(f"{_shown(name)} is of a kind, and attached nowhere{_hint(name, attached)}")
 
 
 def _connected(linked: Mapping[str, Iterable[str]]) -> tuple[frozenset[str], ...]:

@@ -116,7 +116,7 @@ class SpanningTree:
 
     def ports(self, topology: Topology, switch: str) -> tuple[int, ...]:
         """The ports that the tree may use at a switch: to its neighbours on the tree and to its hosts."""
-        ends = self.neighbours(switch) + topology.hosts_at(switch)
+        ends = self.neighbours(switch) + topology.attached_at(switch)
         return tuple(sorted(topology.port(switch, end) for end in ends))
 
     def __contains__(self, switch: object) -> bool:
@@ -148,7 +148,7 @@ def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
 
     The hosts' own links are left out. Each link contributes its latency for every pair that it separates.
     """
-    below = {switch: len(topology.hosts_at(switch)) for switch in tree.switches}
+    below = {switch: len(topology.attached_at(switch)) for switch in tree.switches}
     if sum(below.values()) < 2:
         below = dict.fromkeys(tree.switches, 1)
     total = sum(below.values())
@@ -174,10 +174,10 @@ def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) 
     return (*steps, Hop(end.switch, end.port))
 
 
-def hosts_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:
-    """The hosts that a packet sent out of a port can reach on the tree without coming back."""
+def endpoints_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:
+    """The endpoints that a packet sent out of a port can reach on the tree without coming back."""
     start = topology.neighbour(switch, port)
-    if start in topology.hosts:
+    if start in topology.attached:
         return frozenset([start])
     if start not in tree.neighbours(switch):
         return frozenset()
@@ -185,7 +185,7 @@ def hosts_behind(topology: Topology, tree: SpanningTree, switch: str, port: int)
     seen, at = {switch, start}, [start]
     while at:
         here = at.pop()
-        found.update(host for host, home in topology.hosts.items() if home == here)
+        found.update(name for name, home in topology.attached.items() if home == here)
         onward = [near for near in tree.neighbours(here) if near not in seen]
         seen.update(onward)
         at.extend(onward)

@@ -22,7 +22,7 @@ HIGHEST = 65535  # an OpenFlow priority has 16 bits
 BETWEEN = re.compile(r"[\s,]*")
 
 
-def read_flows(path: str | Path, scenario: Scenario) -> dict[str, list[Flow]]:
+def read_flows(path: str | Path, scenario: Scenario) -> dict[str, tuple[Flow, ...]]:
     """The table of every switch of the scenario: those that the dump does not name are empty."""
     path = Path(path)
     entries, text = read_json(path, FORM)
@@ -40,7 +40,7 @@ def read_flows(path: str | Path, scenario: Scenario) -> dict[str, list[Flow]]:
         if mistakes.full:
             break
     mistakes.check()
-    return {switch: list(table.values()) for switch, table in tables.items()}
+    return {switch: tuple(table.values()) for switch, table in tables.items()}
 
 
 def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:

@@ -24,10 +24,10 @@ def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> lis
     return [plain_flow(topology, switch, flow) for switch, flows in tables.items() for flow in sorted(flows)]
 
 
-def plain_explanation(topology: Topology, found: Explanation, published: bool) -> dict[str, Any]:
+def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
     """An explanation; `published` tells an event that nobody wants from one that its host may not send."""
     return {
-        "published": published,
+        "published": found.published,
         "hops": [
             {
                 "switch": hop.switch,

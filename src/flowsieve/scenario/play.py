@@ -78,7 +78,7 @@ class Stage:
         for at in range(0, of, SLICE):
             outcome = self.controller.submit(list(self._due(step.requests[at : at + SLICE])))
             for request, why in outcome.refused:
-                self.refused.append(f"{request.op.value} {request.id} of {request.host}: {why}")
+                self.refused.append(f"{request.op.value} {request.id} of {request.endpoint}: {why}")
             progress("requests", min(at + SLICE, of), of)
 
     def _due(self, requests: Sequence[Request]) -> Iterator[Request]:
@@ -239,7 +239,9 @@ def _publish_batch(played: Played, events: EventBatch) -> None:
     counts.repeats += once - int(got.sum())
     wanted = np.zeros_like(got)
     for interest in stage.state.subscriptions.values():
-        at = number[interest.host]
+        if interest.filter is None:
+            continue  # no host's
+        at = number[interest.endpoint]
         match = interest.filter.matches_batch(events) & (source != at)
         wanted[at] |= match
         mine = np.flatnonzero(match & got[at])

@@ -95,7 +95,8 @@ def false_positive_share(
     got[batch.host, packets.rows[batch.event]] = True
     wanted = np.zeros_like(got)
     for interest in state.subscriptions.values():
-        wanted[number[interest.host]] |= interest.filter.matches_batch(events)
+        if interest.filter is not None:
+            wanted[number[interest.endpoint]] |= interest.filter.matches_batch(events)
     return float((got & ~wanted).sum() / max(1, got.sum()))
 
 
@@ -107,7 +108,7 @@ def traffic(scenario: Scenario, state: ControlState, seed: int = 0) -> EventBatc
     found = [events for events in found if len(events)]
     if found:
         return EventBatch.joined(found)
-    hosts = np.array(sorted({interest.host for interest in advertised}), dtype=object)
+    hosts = np.array(sorted({interest.endpoint for interest in advertised}), dtype=object)
     if not len(hosts):
         return EventBatch.from_events(scenario.schema, "", [])
     rng = np.random.default_rng(seed)

@@ -96,7 +96,7 @@ class EmbeddedFabric:
 
     def receive(self, host: str, data: bytes) -> None:
         """A host sends a packet, whole, from its Ethernet header on."""
-        switch = self._topology.hosts[host]
+        switch = self._topology.attached[host]
         self._arrive(switch, self._topology.port(switch, host), data)
 
     def _arrive(self, switch: str, port: int, data: bytes) -> None:
@@ -109,7 +109,7 @@ class EmbeddedFabric:
         if port in self._fences[switch] or not 1 <= port <= len(self._topology.neighbours(switch)):
             return
         far = self._topology.neighbour(switch, port)
-        if far in self._topology.hosts:
+        if far in self._topology.attached:
             self.deliver(far, data)
         elif frozenset((switch, far)) not in self._down:
             self._arrive(far, self._topology.port(far, switch), data)

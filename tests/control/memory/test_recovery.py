@@ -102,7 +102,9 @@ class Life:
         hosts = list(self.state.topology.hosts)
         if self.random.random() < 0.35:
             id = self.random.choice([*book, "nothing"])
-            host = book[id].host if id in book and self.random.random() < 0.9 else self.random.choice(hosts)
+            host = (
+                book[id].endpoint if id in book and self.random.random() < 0.9 else self.random.choice(hosts)
+            )
             return Request(ENDS[op], id, host)
         low, high = sorted(self.random.choices(range(16), k=2))
         filter = Filter.parse(f"{low} <= a <= {high} and b != {self.random.randrange(8)}", SCHEMA)
@@ -260,7 +262,7 @@ def test_where_events_are_expected_comes_back_and_what_it_is_known_from_may_be_g
     wanted = [subscribe(number) for number in range(60)]
     for request in wanted:
         replay(state, ledger, Asked(request))
-    after: list[Entry] = [Asked(Request(Op.UNSUBSCRIBE, each.id, each.host)) for each in wanted[:3]]
+    after: list[Entry] = [Asked(Request(Op.UNSUBSCRIBE, each.id, each.endpoint)) for each in wanted[:3]]
     after += [Asked(subscribe(number)) for number in range(100, 103)]
     for entry in after[:3]:
         replay(state, ledger, entry)
@@ -309,7 +311,9 @@ def made(plan: RegularPlan, budget: int, trees: TreeMap | None) -> ControlState:
 
 def requests_of(state: ControlState) -> list[Request]:
     return [
-        Request(Op.SUBSCRIBE if side is Side.SUBSCRIBER else Op.ADVERTISE, each.id, each.host, each.filter)
+        Request(
+            Op.SUBSCRIBE if side is Side.SUBSCRIBER else Op.ADVERTISE, each.id, each.endpoint, each.filter
+        )
         for side in Side
         for each in state.interests(side).values()
     ]
@@ -333,7 +337,7 @@ def test_taking_a_request_back_leaves_alone_who_has_its_id_by_now() -> None:
         Undone(first.request, first.origin, "failed", "late"),
     )
     state, ledger = recover(Past(None, entries), on_a_ring())
-    assert state.subscriptions["x"].host == "h1"
+    assert state.subscriptions["x"].endpoint == "h1"
     assert ledger.holder(Side.SUBSCRIBER, "x") == "bob"
     record = ledger.record("ann", 1)
     assert record is not None
@@ -353,7 +357,7 @@ def test_requests_that_came_and_went_are_remembered_and_cost_nothing() -> None:
     entries = [asked(Op.SUBSCRIBE, "old", "h0", "ann", 1), asked(Op.SUBSCRIBE, "x", "h0", "ann", 2)]
     entries += [asked(Op.UNSUBSCRIBE, "x", "h0", "ann", 3), asked(Op.SUBSCRIBE, "x", "h1", "bob", 1, "a > 9")]
     state, ledger = recover(Past(None, entries), on_a_ring())
-    assert {id: (each.host, each.filter.text) for id, each in state.subscriptions.items()} == {
+    assert {id: (each.endpoint, each.filter.text) for id, each in state.subscriptions.items()} == {
         "old": ("h0", "a < 3"),
         "x": ("h1", "a > 9"),
     }

@@ -9,7 +9,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Origin
 from flowsieve.control.request import Op, Request
-from flowsieve.control.requests.ledger import Ledger, Record
+from flowsieve.control.requests.ledger import Ledger, RequestRecord
 from flowsieve.flow.tables.compiler import Side
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
@@ -43,14 +43,14 @@ def test_what_nobody_in_particular_asked_for_belongs_to_nobody() -> None:
     assert ledger.holder(Side.SUBSCRIBER, "x") is None
     assert list(ledger.sessions) == []
     ledger.asked(unsub("x"), Origin("ann", 1))
-    assert ledger.record("ann", 1) == Record(unsub("x"))
+    assert ledger.record("ann", 1) == RequestRecord(unsub("x"))
 
 
 def test_a_request_that_was_taken_back_says_why_and_holds_nothing() -> None:
     ledger = Ledger()
     ledger.asked(sub("x"), Origin("ann", 1))
     ledger.undone(sub("x"), Origin("ann", 1), "refused", "no room")
-    assert ledger.record("ann", 1) == Record(sub("x"), "refused", "no room")
+    assert ledger.record("ann", 1) == RequestRecord(sub("x"), "refused", "no room")
     assert ledger.holds("ann") == []
     assert ledger.holder(Side.SUBSCRIBER, "x") is None
 
@@ -104,6 +104,6 @@ def test_a_ledger_comes_back_from_json() -> None:
     assert back.to_json() == ledger.to_json()
     assert back.holder(Side.SUBSCRIBER, "x") == "ann"
     assert back.brought(sub("x"), Origin("ann", 1))
-    assert back.record("bob", 6) == Record(sub("z"), "refused", "no room")
+    assert back.record("bob", 6) == RequestRecord(sub("z"), "refused", "no room")
     assert back.heard("bob") == 5
     assert (back.host("ann"), back.host("bob"), back.host("cy")) == ("h", "h", None)

@@ -21,7 +21,7 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.generators import line, star
-from flowsieve.network.tree import TreeMap, center_tree, hosts_behind
+from flowsieve.network.tree import TreeMap, center_tree, endpoints_behind
 
 DEPTH = 6
 CELLS = [Dz(i, DEPTH) for i in range(1 << DEPTH)]
@@ -127,7 +127,7 @@ def least_cost(compiler: Compiler, switch: str, price: float) -> float:
 def _behind(compiler: Compiler, switch: str, port: int) -> frozenset[str]:
     if port > len(compiler.topology.neighbours(switch)):
         return frozenset()
-    return hosts_behind(compiler.topology, compiler.trees.trees[0], switch, port)
+    return endpoints_behind(compiler.topology, compiler.trees.trees[0], switch, port)
 
 
 def test_more_room_never_costs_more() -> None:

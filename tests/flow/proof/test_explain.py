@@ -8,6 +8,7 @@ from flowsieve.errors import BadTopology, BadValue
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import Explanation, Miss, explain
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
@@ -46,17 +47,8 @@ TABLES = {
 
 
 def explained(tables: dict[str, list[Flow]], host: str = "h1", **values: object) -> Explanation:
-    return explain(
-        TOPOLOGY,
-        PLAN,
-        TAG,
-        tables,
-        ADVERTISED,
-        WANTED,
-        host,
-        values,
-        TreeMap.single(TREE),
-    )
+    view = NetworkView(TOPOLOGY, PLAN, TAG, tables, ADVERTISED, WANTED, trees=TreeMap.single(TREE))
+    return explain(view, host, values)
 
 
 def test_every_hop_names_its_entry_and_the_subscriptions_behind_it():
@@ -103,9 +95,7 @@ def test_an_entry_that_leaves_a_port_out_is_named():
 
 def test_dz_that_do_not_hold_the_event_are_blamed():
     narrow = [interest("three", "h3", "a == 3", "010")]
-    explanation = explain(
-        TOPOLOGY, PLAN, TAG, {}, ADVERTISED, narrow, "h1", {"a": 3}, lambda switch, port: frozenset()
-    )
+    explanation = explain(NetworkView(TOPOLOGY, PLAN, TAG, {}, ADVERTISED, narrow), "h1", {"a": 3})
     assert explanation.missed == (Miss("h3", "three", "its dz do not hold the event's 011"),)
 
 
@@ -113,7 +103,9 @@ def test_a_host_that_no_port_leads_to_is_cut_off():
     hosts = {"h1": "s1", "h2": "s2", "h3": "s2", "h4": "s9"}
     topology = Topology.make([("s1", "s2")], hosts, ["s1", "s2", "s9"])
     trees = TreeMap.single(center_tree(topology))
-    explanation = explain(topology, PLAN, TAG, {}, ADVERTISED, WANTED, "h1", {"a": 7}, trees)
+    explanation = explain(
+        NetworkView(topology, PLAN, TAG, {}, ADVERTISED, WANTED, trees=trees), "h1", {"a": 7}
+    )
     assert explanation.missed == (Miss("h4", "high", "nothing leads from h1 to h4"),)
 
 

@@ -8,6 +8,7 @@ from flowsieve.errors import BadTopology
 from flowsieve.flow.entry import Flow, Match, Output, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, Witness, verify
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
@@ -34,7 +35,7 @@ def flow(switch: str, dz: str, *neighbours: str, tag: Tag = TAG) -> Flow:
 
 def verdict(tables: Tables, wants: list[Interest], tag: Tag = TAG) -> Verdict:
     """Everything is published at h1."""
-    return verify(RING, PLAN, tag, tables, [interest("h1", "True")], wants)
+    return verify(NetworkView(RING, PLAN, tag, tables, [interest("h1", "True")], wants))
 
 
 LINE = {"s1": [flow("s1", "", "s2")], "s2": [flow("s2", "", "h2", "s3")], "s3": [flow("s3", "0", "h3")]}
@@ -57,7 +58,7 @@ def test_an_event_that_is_dropped_on_the_way_is_a_false_negative():
 def test_every_pair_of_hosts_is_counted():
     advertised = [interest("h1", "True"), interest("h2", "a < 4")]
     wanted = [interest("h1", "a == 0"), interest("h2", "a == 0"), interest("h3", "a == 5")]
-    assert verify(RING, PLAN, TAG, {}, advertised, wanted).false_negatives == 3
+    assert verify(NetworkView(RING, PLAN, TAG, {}, advertised, wanted)).false_negatives == 3
 
 
 def test_what_the_dz_hold_and_the_filters_do_not_need_not_arrive():
@@ -73,7 +74,9 @@ def test_an_interest_whose_dz_miss_a_part_of_its_filter_is_found_out():
 
 def test_an_advertisement_whose_dz_miss_a_part_of_its_filter_is_found_out():
     tables = {"s1": [flow("s1", "000", "s2")], "s2": [flow("s2", "000", "h2")]}
-    found = verify(RING, PLAN, TAG, tables, [interest("h1", "a <= 1", "000")], [interest("h2", "True")])
+    found = verify(
+        NetworkView(RING, PLAN, TAG, tables, [interest("h1", "a <= 1", "000")], [interest("h2", "True")])
+    )
     assert (found.false_negatives, found.witness.event) == (1, {"a": 1})
 
 
@@ -97,26 +100,28 @@ def test_two_copies_that_meet_on_a_link_at_one_moment_are_still_two():
         switch: [content_flow(TAG, Dz.parse(""), [diamond.port(switch, near) for near in out])]
         for switch, out in {**ways, "f": ["h2"]}.items()
     }
-    found = verify(diamond, PLAN, TAG, tables, [interest("h1", "True")], [interest("h2", "True")])
+    found = verify(
+        NetworkView(diamond, PLAN, TAG, tables, [interest("h1", "True")], [interest("h2", "True")])
+    )
     assert (found.false_negatives, found.duplicates, found.loops) == (0, 1, 0)
 
 
 def test_the_witness_of_a_duplicate_is_an_event_that_the_publisher_may_publish_if_there_is_one():
     both = {**LINE, "s1": [flow("s1", "", "s2", "s3")], "s3": [flow("s3", "", "h3")]}
-    found = verify(RING, PLAN, TAG, both, [interest("h1", "a == 5", "1")], [])
+    found = verify(NetworkView(RING, PLAN, TAG, both, [interest("h1", "a == 5", "1")], []))
     assert (found.duplicates, found.witness.event) == (1, {"a": 5})
     assert found.witness.where == "sent to ff0e:a000:: it gets to h3 more than once"
 
 
 def test_a_duplicate_within_the_dz_of_an_advertisement_counts_even_where_its_filter_ends():
     both = {**LINE, "s1": [flow("s1", "11", "s2", "s3")], "s3": [flow("s3", "", "h3")]}
-    found = verify(RING, PLAN, TAG, both, [interest("h1", "a == 5", "1")], [])
+    found = verify(NetworkView(RING, PLAN, TAG, both, [interest("h1", "a == 5", "1")], []))
     assert (found.duplicates, found.witness.event) == (1, {"a": 6})
 
 
 def test_a_loop_is_found_where_nobody_publishes():
     ring = {"s1": [flow("s1", "11", "s2")], "s2": [flow("s2", "1", "s3")], "s3": [flow("s3", "111", "s1")]}
-    found = verify(RING, PLAN, TAG, ring, [], [])
+    found = verify(NetworkView(RING, PLAN, TAG, ring, [], []))
     assert (found.false_negatives, found.duplicates, found.loops) == (0, 0, 3)
     assert found.witness == Witness(
         {"a": 7}, None, "loop", "a packet to ff0e:e000:: goes round s2 > s3 > s1 > s2"
@@ -129,9 +134,9 @@ def test_switches_behind_a_loop_count_as_well():
         switch: [content_flow(TAG, Dz.parse(""), range(1, len(topology.neighbours(switch)) + 1))]
         for switch in topology.switches
     }
-    assert verify(topology, PLAN, TAG, everywhere, [], []).loops == 5
+    assert verify(NetworkView(topology, PLAN, TAG, everywhere, [], [])).loops == 5
     del everywhere["d"]
-    assert verify(topology, PLAN, TAG, everywhere, [], []).loops == 4
+    assert verify(NetworkView(topology, PLAN, TAG, everywhere, [], [])).loops == 4
 
 
 def test_sending_to_and_fro_between_two_switches_is_no_loop():
@@ -189,16 +194,16 @@ def test_a_string_that_cannot_be_named_counts_as_lost():
     plan = RegularPlan.make(schema, bits=8)
     one_cell = {"s1": [flow("s1", "0", "s2")], "s2": [flow("s2", "0", "h2")]}
     offers, wants = [interest("h1", "True", plan=plan)], [interest("h2", "who != 'x'", plan=plan)]
-    assert verify(RING, plan, TAG, one_cell, offers, wants).false_negatives == 1
+    assert verify(NetworkView(RING, plan, TAG, one_cell, offers, wants)).false_negatives == 1
 
 
 def test_what_two_filters_share_is_what_must_arrive():
     offers = [interest("h1", "a <= 1", "00"), interest("h1", "a == 6")]
     wants = [interest("h2", "1 <= a <= 6", "0", "1")]
     tables = {"s1": [flow("s1", "001", "s2")], "s2": [flow("s2", "", "h2")]}
-    found = verify(RING, PLAN, TAG, tables, offers, wants)
+    found = verify(NetworkView(RING, PLAN, TAG, tables, offers, wants))
     assert (found.false_negatives, found.witness.event) == (1, {"a": 6})
-    assert verify(RING, PLAN, TAG, tables, offers[:1], wants).holds
+    assert verify(NetworkView(RING, PLAN, TAG, tables, offers[:1], wants)).holds
 
 
 def test_unknown_names_are_refused_with_a_hint():

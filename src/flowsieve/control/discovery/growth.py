@@ -43,8 +43,9 @@ def grown(known: Topology, findings: Findings) -> Topology:
     return Topology(
         switches,
         (*known.links, *(Link(link.a.switch, link.b.switch) for link in links)),
-        {**known.hosts, **{host.name: host.place.switch for host in hosts}},
+        {**known.attached, **{host.name: host.place.switch for host in hosts}},
         book.numbers,
+        known.kinds,
     )
 
 
@@ -65,14 +66,14 @@ def without(known: Topology, edges: Collection[Edge]) -> Topology:
         }
         for switch in known.switches
     }
-    return Topology(known.switches, links, known.hosts, numbers)
+    return Topology(known.switches, links, known.attached, numbers, known.kinds)
 
 
 class _Book:
     """Which port of which switch leads where, while something is added."""
 
     def __init__(self, known: Topology, switches: Iterable[str]) -> None:
-        self._names = {*switches, *known.hosts}
+        self._names = {*switches, *known.attached}
         self.numbers: dict[str, dict[str, int]] = {switch: {} for switch in switches}
         for switch in known.switches:
             near = known.neighbours(switch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import NoneType
+from functools import partial
 from typing import Any, Protocol
 
 from flowsieve.content.filter import Filter
@@ -169,16 +169,12 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
 
 
 def _request_to_json(request: Request) -> dict[str, Any]:
-    text = request.filter.text if request.filter is not None else None
-    return {"op": request.op.value, "id": request.id, "host": request.host, "filter": text}
+    return {"op": request.op.value, "id": request.id, "host": request.endpoint, "filter": request.told}
 
 
 def _request_from_json(data: Mapping[str, Any], schema: Schema) -> Request:
-    op, text = Op(data["op"]), data["filter"]
-    if not isinstance(text, str if op.adding else NoneType):
-        raise ValueError(f"{op.value} with the filter {text!r}")
-    filter = Filter.known(text, schema) if text is not None else None  # it was read before it was written
-    return Request(op, data["id"], data["host"], filter)
+    read = partial(Filter.known, schema=schema)  # it was read before it was written
+    return Request.read(Op(data["op"]), data["id"], data["host"], data["filter"], read)
 
 
 def _origin_to_json(origin: Origin | None) -> list[object] | None:

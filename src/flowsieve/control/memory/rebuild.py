@@ -42,12 +42,12 @@ def catch_up(new: ControlState, state: ControlState) -> None:
         side, end = add.side, add.reverse
         there, wanted = new.interests(side), state.interests(side)
         ends += [
-            Request(end, each.id, each.host)
+            Request(end, each.id, each.endpoint)
             for each in there.values()
             if not _same(each, wanted.get(each.id))
         ]
         adds += [
-            Request(add, each.id, each.host, each.filter)
+            Request(add, each.id, each.endpoint, each.filter, None if each.filter else each.dz)
             for each in wanted.values()
             if not _same(each, there.get(each.id))
         ]
@@ -56,7 +56,7 @@ def catch_up(new: ControlState, state: ControlState) -> None:
 
 
 def _same(one: Interest, other: Interest | None) -> bool:
-    return other is not None and (one.host, one.filter.text) == (other.host, other.filter.text)
+    return other is not None and (one.endpoint, one.told) == (other.endpoint, other.told)
 
 
 def _network(state: ControlState) -> tuple[object, ...]:

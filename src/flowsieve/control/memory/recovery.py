@@ -56,7 +56,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
         "down": sorted(sorted(edge) for edge in state.down),
         "bounds": dict(state.bounds),
-        "interests": [[side.name, each.id, each.host, each.filter.text] for side, each in interests],
+        "interests": [[side.name, each.id, each.endpoint, each.told] for side, each in interests],
         "covers": covers_to_json(covers_name(state), [each.dz for _, each in interests]),
         "sessions": ledger.to_json(),
         "promised": ledger.promised,
@@ -107,14 +107,14 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
                     "%s %s of %s is left out: %s",
                     request.op.value,
                     request.id,
-                    request.host,
+                    request.endpoint,
                     error,
                 )
             except BadInput:
                 pass  # it was bad then, too
         case Undone(request, origin, kind, why):
             if ledger.brought(request, origin) and request.id in state.interests(request.op.side):
-                state.step([Request(request.op.reverse, request.id, request.host)])
+                state.step([Request(request.op.reverse, request.id, request.endpoint)])
             ledger.undone(request, origin, kind, why)
         case Rewired(down):
             with suppress(Refused):  # as it was then
@@ -193,7 +193,7 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None
 
 
-def _requests(rows: Iterable[Sequence[str]], read: Callable[[str], Filter]) -> Iterable[Request]:
+def _requests(rows: Iterable[Sequence[Any]], read: Callable[[str], Filter]) -> Iterable[Request]:
     adds = {side.name: op for side, op in _ADDS.items()}
-    for side, id, host, text in rows:
-        yield Request(adds[side], id, host, read(text))
+    for side, id, endpoint, told in rows:
+        yield Request.read(adds[side], id, endpoint, told, read)

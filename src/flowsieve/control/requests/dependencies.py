@@ -22,12 +22,12 @@ class Dependencies:
 
     def of(self, state: ControlState, side: Side, mine: Interest) -> set[str]:
         """The switches on the way of an interest; without a capacity, no other's table changes with it."""
-        home, ends = state.topology.hosts, set[str]()
+        home, ends = state.topology.attached, set[str]()
         for other in state.interests(_OTHER[side]).values():
-            end = home[other.host]
+            end = home[other.endpoint]
             if end not in ends and other.dz.overlaps(mine.dz):
                 ends.add(end)
-        return set[str]().union(*(self._path(state.trees, home[mine.host], end) for end in ends))
+        return set[str]().union(*(self._path(state.trees, home[mine.endpoint], end) for end in ends))
 
     def _path(self, trees: TreeMap, a: str, b: str) -> frozenset[str]:
         """The switches between two, on all trees."""

@@ -156,6 +156,6 @@ class Intake:
         request, state = entry.request, self._core.state
         there = request.id in state.interests(request.op.side)
         if there and self._core.ledger.brought(request, entry.origin):
-            back = Request(request.op.reverse, request.id, request.host)
+            back = Request(request.op.reverse, request.id, request.endpoint)
             self._fleet.ask(state.step([back]).changes)
         self._core.ledger.undone(request, entry.origin, entry.kind, entry.why)

@@ -15,7 +15,7 @@ Key = tuple[Side, str]  # of an interest
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RequestRecord:
     """A request, and what its client was told if it was not served."""
 
     request: Request
@@ -24,10 +24,10 @@ class Record:
 
 
 @dataclass(slots=True)
-class Session:
+class SessionRecord:
     """One client: its requests by their numbers, and the interests that it holds."""
 
-    records: dict[int, Record] = field(default_factory=dict)
+    records: dict[int, RequestRecord] = field(default_factory=dict)
     holds: dict[Key, Request] = field(default_factory=dict)
     answered: int = 0  # the client has heard of all requests below this number
 
@@ -36,7 +36,7 @@ class Ledger:
     """Fed with what happens, in the order in which it happens."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SessionRecord] = {}
         self._owners: dict[Key, tuple[str, int]] = {}  # a session, and the number of the request in it
         self.promised = 0.0  # seconds that some client may count on being remembered for, though it is silent
 
@@ -50,14 +50,14 @@ class Ledger:
         else:
             self._let_go(key)
         if origin is not None:
-            self._session(origin.session).records[origin.number] = Record(request)
+            self._session(origin.session).records[origin.number] = RequestRecord(request)
 
     def undone(self, request: Request, origin: Origin | None, kind: str, why: str) -> None:
         """A request was refused, or taken back."""
         if self.brought(request, origin):
             self._let_go((request.op.side, request.id))
         if origin is not None:
-            self._session(origin.session).records[origin.number] = Record(request, kind, why)
+            self._session(origin.session).records[origin.number] = RequestRecord(request, kind, why)
 
     def brought(self, request: Request, origin: Origin | None) -> bool:
         """Whether the interest of this id, if there is one, is this very request's; another may have its id by now."""
@@ -76,7 +76,7 @@ class Ledger:
         """No client counts on being remembered for longer than so many seconds of silence."""
         self.promised = seconds
 
-    def record(self, session: str, number: int) -> Record | None:
+    def record(self, session: str, number: int) -> RequestRecord | None:
         """What is known of a request."""
         known = self._sessions.get(session)
         return known.records.get(number) if known is not None else None
@@ -98,9 +98,9 @@ class Ledger:
 
     def host(self, session: str) -> str | None:
         """The host that a session is of, as its requests say."""
-        known = self._sessions.get(session, Session())
+        known = self._sessions.get(session, SessionRecord())
         asked = [*known.holds.values(), *(record.request for record in known.records.values())]
-        return asked[0].host if asked else None
+        return asked[0].endpoint if asked else None
 
     @property
     def sessions(self) -> Iterator[str]:
@@ -112,8 +112,8 @@ class Ledger:
         if known is not None and not known.holds:
             del self._sessions[session]
 
-    def _session(self, name: str) -> Session:
-        return self._sessions.setdefault(name, Session())
+    def _session(self, name: str) -> SessionRecord:
+        return self._sessions.setdefault(name, SessionRecord())
 
     def _let_go(self, key: Key) -> None:
         owner = self._owners.pop(key, None)
@@ -129,7 +129,7 @@ class Ledger:
                 "answered": each.answered,
                 "holds": [[side.name, id, self._owners[side, id][1]] for side, id in each.holds],
                 "records": [
-                    [n, r.request.op.value, r.request.id, r.request.host, _text(r.request), r.kind, r.why]
+                    [n, r.request.op.value, r.request.id, r.request.endpoint, r.request.told, r.kind, r.why]
                     for n, r in each.records.items()
                 ],
             }
@@ -143,16 +143,13 @@ class Ledger:
         """What `to_json` wrote down, given the requests behind all interests in force and how filters are read."""
         made = cls()
         for name, each in data.items():
-            session = made._sessions[name] = Session(answered=each["answered"])
+            session = made._sessions[name] = SessionRecord(answered=each["answered"])
             for side, id, number in each["holds"]:
                 key = (Side[side], id)
                 session.holds[key] = interests[key]
                 made._owners[key] = name, number
-            for number, op, id, host, text, kind, why in each["records"]:
-                filter = read(text) if text is not None else None
-                session.records[number] = Record(Request(Op(op), id, host, filter), kind, why)
+            for number, op, id, endpoint, told, kind, why in each["records"]:
+                session.records[number] = RequestRecord(
+                    Request.read(Op(op), id, endpoint, told, read), kind, why
+                )
         return made
-
-
-def _text(request: Request) -> str | None:
-    return request.filter.text if request.filter is not None else None

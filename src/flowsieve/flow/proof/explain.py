@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowsieve.content.event import check_event
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.trace import Step, trace
-from flowsieve.header.tag import Tag
+from flowsieve.flow.view import NetworkView
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
-from flowsieve.index.plan import IndexPlan
-from flowsieve.network.topology import Topology
-from flowsieve.network.tree import TreeMap, hosts_behind
+from flowsieve.network.tree import endpoints_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,60 +43,53 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What becomes of one event: `matches` are the subscriptions that it matches on hosts that get it."""
+    """What becomes of one event: `matches` are the subscriptions that it matches on hosts that get it.
 
+    It is not `published` where no advertisement of its host holds it.
+    """
+
+    published: bool
     hops: tuple[Hop, ...]
     delivered: tuple[str, ...]
     matches: tuple[str, ...]
     missed: tuple[Miss, ...]
 
 
-def explain(
-    topology: Topology,
-    plan: IndexPlan,
-    tag: Tag,
-    tables: Mapping[str, Iterable[Flow]],
-    advertisements: Sequence[Interest],
-    subscriptions: Sequence[Interest],
-    host: str,
-    values: Mapping[str, object],
-    trees: TreeMap,
-) -> Explanation:
-    """Follow an event that a host publishes; the trees tell which hosts a switch serves through a port."""
+def explain(view: NetworkView, host: str, values: Mapping[str, object]) -> Explanation:
+    """Follow an event that a host publishes."""
+    topology, plan, subscriptions = view.topology, view.plan, view.subscriptions
     values = check_event(plan.schema, values)
     topology.endpoint(host)
-    case = _Case(topology, tag, {s: tuple(flows) for s, flows in tables.items()}, subscriptions, host, trees)
-    wanted = [each for each in subscriptions if each.host != host and each.filter.matches(values)]
-    if not any(each.host == host and each.filter.matches(values) for each in advertisements):
+    case = _Case(view, host)
+    cells = plan.encode(values)
+    wanted = [each for each in subscriptions if each.endpoint != host and each.holds(values, cells)]
+    if not any(each.endpoint == host and each.holds(values, cells) for each in view.advertisements):
         why = f"no advertisement of {host} holds the event, so it is not published"
-        return Explanation((), (), (), tuple(Miss(each.host, each.id, why) for each in wanted))
-    walks = [(dz, case.steps(dz)) for dz in plan.encode(values)]
+        return Explanation(False, (), (), (), tuple(Miss(each.endpoint, each.id, why) for each in wanted))
+    walks = [(dz, case.steps(dz)) for dz in cells]
     reached = {to for _, steps in walks for step in steps for to in step.out}
-    delivered = tuple(name for name in topology.hosts if name in reached)
+    delivered = tuple(name for name in topology.attached if name in reached)
     return Explanation(
+        published=True,
         hops=tuple(case.hop(dz, step) for dz, steps in walks for step in steps),
         delivered=delivered,
-        matches=tuple(each.id for each in wanted if each.host in delivered),
+        matches=tuple(each.id for each in wanted if each.endpoint in delivered),
         missed=tuple(
-            Miss(each.host, each.id, case.reason(each, walks))
+            Miss(each.endpoint, each.id, case.reason(each, walks))
             for each in wanted
-            if each.host not in delivered
+            if each.endpoint not in delivered
         ),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Case:
-    topology: Topology
-    tag: Tag
-    tables: Mapping[str, tuple[Flow, ...]]
-    subscriptions: Sequence[Interest]
+    view: NetworkView
     publisher: str
-    trees: TreeMap
 
     def steps(self, dz: Dz) -> tuple[Step, ...]:
-        prefix = self.tag.prefix(dz)
-        return trace(self.topology, self.tables, self.publisher, prefix.family, prefix.first)
+        prefix = self.view.tag.prefix(dz)
+        return trace(self.view.topology, self.view.tables, self.publisher, prefix.family, prefix.first)
 
     def hop(self, dz: Dz, step: Step) -> Hop:
         ids: dict[str, None] = {}
@@ -106,23 +97,24 @@ class _Case:
             assert step.flow is not None
             for each in self._cause(dz, step.flow, self._served(dz, step.switch, to)):
                 ids[each.id] = None
-        return Hop(step.switch, step.came_from, self.tag.address(dz), step.flow, step.out, tuple(ids))
+        return Hop(step.switch, step.came_from, self.view.tag.address(dz), step.flow, step.out, tuple(ids))
 
     def _behind(self, dz: Dz, switch: str, port: int) -> frozenset[str]:
-        return hosts_behind(self.topology, self.trees.tree_of(dz), switch, port)
+        assert self.view.trees is not None, "trees tell whom a switch serves through a port"
+        return endpoints_behind(self.view.topology, self.view.trees.tree_of(dz), switch, port)
 
     def _served(self, dz: Dz, switch: str, neighbour: str) -> list[Interest]:
         """The subscriptions behind a port, on the tree of a dz."""
-        hosts = self._behind(dz, switch, self.topology.port(switch, neighbour))
-        return [each for each in self.subscriptions if each.host in hosts]
+        hosts = self._behind(dz, switch, self.view.topology.port(switch, neighbour))
+        return [each for each in self.view.subscriptions if each.endpoint in hosts]
 
     def _cause(self, dz: Dz, flow: Flow, served: list[Interest]) -> list[Interest]:
         """Those for which a packet is sent: who wants its dz, or else whose dz the entry was widened over."""
         wanted = [each for each in served if each.dz.covers(dz)]
         destination = flow.match.destination
-        if wanted or not self.tag.group.covers(destination):
+        if wanted or not self.view.tag.group.covers(destination):
             return wanted
-        own = DzSet.of(self.tag.dz(destination))
+        own = DzSet.of(self.view.tag.dz(destination))
         return [each for each in served if each.dz.overlaps(own)]
 
     def reason(self, missed: Interest, walks: Sequence[tuple[Dz, Sequence[Step]]]) -> str:
@@ -133,20 +125,20 @@ class _Case:
         if not any(missed.dz.covers(dz) for dz, _ in walks):
             return f"its dz do not hold the event's {' or '.join(texts)}"
         return (
-            "; ".join(self._stops(missed.host, walks))
-            or f"nothing leads from {self.publisher} to {missed.host}"
+            "; ".join(self._stops(missed.endpoint, walks))
+            or f"nothing leads from {self.publisher} to {missed.endpoint}"
         )
 
     def _stops(self, host: str, walks: Sequence[tuple[Dz, Sequence[Step]]]) -> Iterator[str]:
         """Where a packet was at a port that the host is behind, and was not sent out of it."""
         for dz, steps in walks:
             for step in steps:
-                near = self.topology.neighbours(step.switch)
+                near = self.view.topology.neighbours(step.switch)
                 for port, to in enumerate(near, 1):
                     if to in (step.came_from, *step.out) or host not in self._behind(dz, step.switch, port):
                         continue
                     if step.flow is None:
-                        yield f"{step.switch} has no entry for {self.tag.address(dz)} and drops it"
+                        yield f"{step.switch} has no entry for {self.view.tag.address(dz)} and drops it"
                     else:
                         entry = step.flow.match.destination
                         yield f"the entry of {step.switch} for {entry} does not send it to {to}"

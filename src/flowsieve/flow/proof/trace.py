@@ -41,5 +41,5 @@ def trace(
             near[port - 1] for port in ports if 1 <= port <= len(near) and near[port - 1] != came_from
         )
         steps.append(Step(switch, came_from, flow, out))
-        arrivals.extend((to, switch, hops + 1) for to in out if to not in topology.hosts)
+        arrivals.extend((to, switch, hops + 1) for to in out if to not in topology.attached)
     return tuple(steps)

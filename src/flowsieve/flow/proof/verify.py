@@ -31,6 +31,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof import verify_kernel as kernel
 from flowsieve.flow.proof.atoms import Atoms, Ranges, cells_of
 from flowsieve.flow.proof.trace import trace
+from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import Prefix, address_text
 from flowsieve.header.tag import Tag
@@ -71,38 +72,26 @@ class Verdict:
         return not (self.false_negatives or self.duplicates or self.loops or self.strays)
 
 
-def verify(
-    topology: Topology,
-    plan: IndexPlan,
-    tag: Tag,
-    tables: Mapping[str, Iterable[Flow]],
-    advertisements: Sequence[Interest],
-    subscriptions: Sequence[Interest],
-    down: Collection[Edge] = (),
-) -> Verdict:
+def verify(view: NetworkView) -> Verdict:
     """Prove that tables deliver every advertised event to all who want it, once, and that nothing loops.
 
-    Links that are `down` carry nothing, and hosts that they cut off from each other are owed nothing.
+    Endpoints that links which are down cut off from each other are owed nothing.
     """
-    for switch in tables:
-        topology.neighbours(switch)  # says which switch would be right
-    if down:
-        tables = _without(topology, tables, down)
-    case = _Case(
+    topology, plan = view.topology, view.plan
+    return _Case(
         topology=topology,
         wiring=Wiring.of(topology),
         plan=plan,
-        tag=tag,
-        tables={switch: tuple(tables.get(switch, ())) for switch in topology.switches},
-        offers=_by_host(topology, plan, advertisements),
-        wants=_by_host(topology, plan, subscriptions),
-        piece=_pieces(topology, down),
-    )
-    return case.verdict()
+        tag=view.tag,
+        tables=_without(topology, view.tables, view.down) if view.down else view.tables,
+        offers=_by_endpoint(topology, plan, view.advertisements),
+        wants=_by_endpoint(topology, plan, view.subscriptions),
+        piece=_pieces(topology, view.down),
+    ).verdict()
 
 
 def _without(
-    topology: Topology, tables: Mapping[str, Iterable[Flow]], down: Collection[Edge]
+    topology: Topology, tables: Mapping[str, tuple[Flow, ...]], down: Collection[Edge]
 ) -> dict[str, tuple[Flow, ...]]:
     """The tables without the outputs to links that are down."""
     dead: dict[str, set[int]] = defaultdict(set)
@@ -124,17 +113,18 @@ def _pieces(topology: Topology, down: Collection[Edge]) -> NDArray[np.int64]:
     up = [link for link in topology.links if frozenset((link.a, link.b)) not in down]
     parts = Topology(topology.switches, tuple(up), {}).components()
     at = {switch: number for number, part in enumerate(parts) for switch in part}
-    return np.array([at[switch] for switch in topology.hosts.values()], np.int64)
+    return np.array([at[switch] for switch in topology.attached.values()], np.int64)
 
 
-def _by_host(topology: Topology, plan: IndexPlan, interests: Iterable[Interest]) -> dict[int, list[Interest]]:
-    """The interests of each host number; one whose dz leave out some of its filter is put everywhere."""
-    numbers = {host: number for number, host in enumerate(topology.hosts)}
+def _by_endpoint(
+    topology: Topology, plan: IndexPlan, interests: Iterable[Interest]
+) -> dict[int, list[Interest]]:
+    """The interests of each endpoint by its number; one whose dz leave out some of its filter is put everywhere."""
+    numbers = {host: number for number, host in enumerate(topology.attached)}
     found: dict[int, list[Interest]] = defaultdict(list)
     for each in interests:
-        topology.endpoint(each.host)  # says which host would be right
-        sound = uncovered(plan, each.filter, each.dz) is None
-        found[numbers[each.host]].append(each if sound else replace(each, dz=WHOLE))
+        sound = all(uncovered(plan, filter, each.dz) is None for filter in each.filters)
+        found[numbers[each.endpoint]].append(each if sound else replace(each, dz=WHOLE))
     return found
 
 
@@ -239,7 +229,7 @@ class _Case:
             for offer in self.offers[publisher]:
                 for want in self.wants[host]:
                     for dz in region & offer.dz & want.dz:
-                        event = meet(self.plan, dz, [offer.filter, want.filter])
+                        event = meet(self.plan, dz, [*offer.filters, *want.filters])
                         if event is not None:
                             yield _Fault(publisher, host, dz, event)
                             return
@@ -257,7 +247,7 @@ class _Case:
     def _double(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
         # Rather an event that the publisher may publish; but its dz reach further than its filters.
-        choices = [[each.filter] for each in self.offers[fault.publisher] if each.dz.covers(fault.dz)]
+        choices = [each.filters for each in self.offers[fault.publisher] if each.dz.covers(fault.dz)]
         events = (meet(self.plan, fault.dz, filters) for filters in [*choices, []])
         event = next((event for event in events if event is not None), None)
         prefix = self._sent_to(fault.dz, event)

@@ -121,7 +121,7 @@ class Compiler:
         self.tables = tables
         self._mode = list(Tables).index(tables)
         self._switch = {name: i for i, name in enumerate(topology.switches)}
-        self._host = {name: i for i, name in enumerate(topology.hosts)}
+        self._host = {name: i for i, name in enumerate(topology.attached)}
         ports = max(len(topology.neighbours(switch)) for switch in topology.switches)
         self.words = max(1, -(-ports // 64))
         self._lay_out(ports)
@@ -173,7 +173,7 @@ class Compiler:
 
     def change(self, host: str, side: Side, dz: DzSet, *, adding: bool) -> None:
         """Count one more interest of a host, or one less that was counted before."""
-        switch = self.topology.hosts[host]
+        switch = self.topology.attached[host]
         interest_kernel.change_interest(
             self._counts,
             self._host_counters,
@@ -200,7 +200,7 @@ class Compiler:
         sets = [dz for own in by_host.values() for dz in own]
         if not sets:
             return
-        homes = [(host, self.topology.hosts[host], side.value) for host, side in by_host]
+        homes = [(host, self.topology.attached[host], side.value) for host, side in by_host]
         roots = [2 * self._host[host] + side for host, _, side in homes]
         unions = [union(own) for own in by_host.values()]
         interest_kernel.add_interests(

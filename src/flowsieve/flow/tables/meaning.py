@@ -13,7 +13,7 @@ from functools import cache
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree, hosts_behind
+from flowsieve.network.tree import SpanningTree, endpoints_behind
 
 Label = frozenset[int]
 NOTHING: Label = frozenset()
@@ -25,7 +25,7 @@ def port_sets(
     """The ports of a switch behind which somebody has an interest in a cell."""
     asking = {host for host, dz in interests if dz.covers(cell)}
     ports = range(1, len(topology.neighbours(switch)) + 1)
-    return frozenset(port for port in ports if asking & hosts_behind(topology, tree, switch, port))
+    return frozenset(port for port in ports if asking & endpoints_behind(topology, tree, switch, port))
 
 
 def label(wanted: Label, advertised: Label) -> Label:

@@ -14,11 +14,10 @@ from flowsieve.content.filter import Filter
 from flowsieve.errors import SwitchError
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import FlowColumns, flatten
-from flowsieve.flow.interest import Interest
+from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan
-from flowsieve.network.topology import Topology
 from flowsieve.pipeline.evaluation import coverage_kernel
 from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.matcher import matcher_of
@@ -61,30 +60,22 @@ class Snapshot:
     home: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls,
-        topology: Topology,
-        plan: IndexPlan,
-        tag: Tag,
-        tables: Mapping[str, Iterable[Flow]],
-        advertisements: Iterable[Interest],
-        subscriptions: Iterable[Interest],
-    ) -> Snapshot:
-        """A snapshot of these tables; switches that are not named have none."""
-        wiring = Wiring.of(topology)
+    def of(cls, view: NetworkView) -> Snapshot:
+        """A snapshot of a network."""
+        wiring, plan, tag = Wiring.of(view.topology), view.plan, view.tag
         number = {host: i for i, host in enumerate(wiring.hosts)}
         offers: dict[int, tuple[Filter, ...]] = {}
-        for interest in advertisements:
-            at = number[interest.host]
-            offers[at] = (*offers.get(at, ()), interest.filter)
-        wanted = list(subscriptions)
+        for interest in view.advertisements:
+            at = number[interest.endpoint]
+            offers[at] = (*offers.get(at, ()), *interest.filters)
+        wanted = [(each.endpoint, filter) for each in view.subscriptions for filter in each.filters]
         return cls(
             plan,
             tag,
-            _joined(wiring, tables, tag.group.family),
+            _joined(wiring, view.tables, tag.group.family),
             offers,
-            BoxTable.of(plan.schema, [interest.filter for interest in wanted]),
-            np.array([number[interest.host] for interest in wanted], np.int64),
+            BoxTable.of(plan.schema, [filter for _, filter in wanted]),
+            np.array([number[endpoint] for endpoint, _ in wanted], np.int64),
         )
 
     @property

@@ -6,7 +6,7 @@ executor. All sums are of whole numbers, so that the result is the same however 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from flowsieve.content.schema import listed
 from flowsieve.errors import BadInput, SwitchError, nearest
-from flowsieve.flow.entry import Flow
 from flowsieve.flow.wiring import Wiring
 from flowsieve.network.topology import Topology
 from flowsieve.pipeline.evaluation.statistics import worker
@@ -27,7 +26,6 @@ from flowsieve.pipeline.reading.ingest import Intake
 from flowsieve.pipeline.replay import replay_kernel as kernel
 from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
 from flowsieve.pipeline.runtime.batches import event_batch
-from flowsieve.scenario.play import Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,19 +115,6 @@ class Replayed:
             host: {name: int(column[i]) for name, column in columns.items()}
             for i, host in enumerate(self.wiring.hosts)
         }
-
-
-def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None) -> Snapshot:
-    """What a scenario's network is after its requests, with its own tables unless others are given."""
-    scenario, state = stage.scenario, stage.state
-    return Snapshot.of(
-        scenario.topology,
-        state.plan,
-        scenario.tag,
-        stage.tables() if tables is None else tables,
-        state.advertisements.values(),
-        state.subscriptions.values(),
-    )
 
 
 def at_hosts(intake: Intake, topology: Topology, host: str | None = None) -> Intake:

@@ -17,7 +17,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import shown
 from flowsieve.control.memory.journal import Origin
 from flowsieve.control.request import Op, Request
-from flowsieve.control.requests.ledger import Ledger, Record
+from flowsieve.control.requests.ledger import Ledger, RequestRecord
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.errors import (
     KINDS,
@@ -43,7 +43,6 @@ AT_ONCE = 64  # calls of one session
 MOST_AT_ONCE = 4096  # calls of all
 TICK_SECONDS = 0.5
 _REQUESTS = {op.value: op for op in Op}
-_ENDS = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 
 
 class Service(Protocol):
@@ -259,7 +258,7 @@ class CallHandler:
             answer["dz"] = there.dz.texts()
         return answer
 
-    async def _again(self, record: Record, call: Call) -> None:
+    async def _again(self, record: RequestRecord, call: Call) -> None:
         if record.kind is not None:
             raise KINDS.get(record.kind, FlowsieveError)(record.why)
         request = record.request
@@ -292,7 +291,7 @@ class CallHandler:
         for op in (Op.SUBSCRIBE, Op.ADVERTISE):
             left = [request for request in ledger.holds(session) if request.op is op]
             for start in range(0, len(left), AT_ONCE):
-                ends = [Request(_ENDS[op], each.id, each.host) for each in left[start : start + AT_ONCE]]
+                ends = [Request(op.reverse, each.id, each.endpoint) for each in left[start : start + AT_ONCE]]
                 for told in await asyncio.gather(*map(self.service.submit, ends), return_exceptions=True):
                     if isinstance(told, BaseException):
                         log.warning("an interest of a client that left: %s", told)

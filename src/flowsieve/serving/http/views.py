@@ -66,7 +66,7 @@ def topology(dispatcher: Dispatcher) -> dict[str, Any]:
 def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
     """Subscriptions or advertisements."""
     return [
-        {"id": each.id, "host": each.host, "filter": each.filter.text, "dz": len(each.dz)}
+        {"id": each.id, "host": each.endpoint, "filter": each.told, "dz": len(each.dz)}
         for each in of.values()
     ]
 
@@ -75,13 +75,7 @@ async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, ob
     """The way of an event through what the switches really hold."""
     state = dispatcher.state
     check_host(state.topology, host)
-    subscriptions, offers = list(state.subscriptions.values()), list(state.advertisements.values())
-    tables = await dispatcher.tables()
-    found = explain(
-        state.topology, state.plan, dispatcher.tag, tables, offers, subscriptions, host, values, state.trees
-    )
-    published = any(each.filter.matches(values) for each in state.publishes(host))
-    return plain_explanation(state.topology, found, published)
+    return plain_explanation(state.topology, explain(await dispatcher.view(), host, values))
 
 
 def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:

@@ -238,7 +238,9 @@ def described(known: Topology, site: Topology) -> Topology:
 
     A switch that is not configured any more is forgotten with its links, unless there are hosts at it.
     """
-    gone = [switch for switch in known.switches if switch not in site.switches and not known.hosts_at(switch)]
+    gone = [
+        switch for switch in known.switches if switch not in site.switches and not known.attached_at(switch)
+    ]
     known = without(known, [edge for edge in edges_of(known) if not edge.isdisjoint(gone)])
     numbers = {
         switch: {near: known.number(switch, near) for near in known.neighbours(switch)}
@@ -248,13 +250,19 @@ def described(known: Topology, site: Topology) -> Topology:
         row = {near: site.number(switch, near) for near in site.neighbours(switch)}
         numbers[switch] = {**numbers.get(switch, {}), **row}
     switches = tuple(each for each in dict.fromkeys((*known.switches, *site.switches)) if each not in gone)
-    return Topology(switches, known.links, known.hosts, {each: row for each, row in numbers.items() if row})
+    return Topology(
+        switches,
+        known.links,
+        known.attached,
+        {each: row for each, row in numbers.items() if row},
+        known.kinds,
+    )
 
 
 def with_switches(topology: Topology, switches: Iterable[str], first: Iterable[str] = ()) -> Topology:
     """A topology with more switches, which nothing leads to yet; where it is said which come first, these do."""
     every = tuple(dict.fromkeys((*first, *topology.switches, *switches)))
-    return Topology(every, topology.links, topology.hosts, topology.numbers)
+    return Topology(every, topology.links, topology.attached, topology.numbers, topology.kinds)
 
 
 def event_groups(topology: Topology, family: int) -> Mapping[str, str]:

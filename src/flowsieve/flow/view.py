@@ -1,0 +1,39 @@
+"""One frozen view of a network: what it looks like, what its switches hold, and who wants and publishes what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.interest import Interest
+from flowsieve.header.tag import Tag
+from flowsieve.index.plan import IndexPlan
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkView:
+    """What a proof, an explanation and a replay look at; a switch that `tables` does not name holds nothing.
+
+    Links that are `down` carry nothing. Only an explanation asks for the `trees`.
+    """
+
+    topology: Topology
+    plan: IndexPlan
+    tag: Tag
+    tables: Mapping[str, tuple[Flow, ...]]
+    advertisements: Collection[Interest]
+    subscriptions: Collection[Interest]
+    down: Collection[Edge] = ()
+    trees: TreeMap | None = None
+
+    def __post_init__(self) -> None:
+        for switch in self.tables:
+            self.topology.neighbours(switch)  # raises an error that says which switch would be right
+        for interest in (*self.advertisements, *self.subscriptions):
+            self.topology.endpoint(interest.endpoint)  # likewise
+        tables = {switch: tuple(self.tables.get(switch, ())) for switch in self.topology.switches}
+        object.__setattr__(self, "tables", tables)
