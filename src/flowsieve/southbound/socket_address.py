@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,10 +47,17 @@ class Address:
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
     ) -> asyncio.Server:
         """Have all that dial served; where somebody is served already, it is an OSError."""
+        return await self.serve(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(limit=BUFFER), serve), backlog=100
+        )
+
+    async def serve(self, protocol: Callable[[], asyncio.BaseProtocol], backlog: int) -> asyncio.Server:
+        """The same, each connection with a protocol of its own."""
+        loop = asyncio.get_running_loop()
         if self.path is not None:
             await _check_free(self.path)
-            return await asyncio.start_unix_server(serve, self.path, limit=BUFFER)
-        return await asyncio.start_server(serve, self.host, self.port, limit=BUFFER)
+            return await loop.create_unix_server(protocol, self.path, backlog=backlog)
+        return await loop.create_server(protocol, self.host, self.port, backlog=backlog)
 
     def __str__(self) -> str:
         return f"unix:{self.path}" if self.path is not None else f"tcp:{self.host}:{self.port}"
@@ -64,10 +72,12 @@ def _may_be_host(name: str) -> bool:
 
 
 async def _check_free(path: str) -> None:
-    """Raise where somebody listens on a socket: its path would be taken away from under it."""
+    """Raise where somebody listens or another file is: only a socket that nobody listens to any more is replaced."""
     try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116
+            raise OSError(errno.EEXIST, "there is a file, and it is no socket")
         _, writer = await asyncio.open_unix_connection(path)
     except (FileNotFoundError, ConnectionRefusedError):
         return
     writer.transport.abort()
-    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    raise OSError(errno.EADDRINUSE, "the address is in use: another controller listens there")

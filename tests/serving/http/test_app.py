@@ -290,7 +290,7 @@ def test_a_view_is_of_the_state_as_it_is_now(tmp_path: Path) -> None:
 def test_two_controllers_do_not_take_one_socket_but_a_dead_ones_is_taken(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
         app = make_app(place.office.desk, place.office.dispatcher)
-        with pytest.raises(BadInput, match="another controller takes them there"):
+        with pytest.raises(BadInput, match="another controller listens there"):
             async with HttpServer(app, [f"unix:{place.path}"]):
                 pass
         assert (await place.http.get("/v1/health")).status_code == 200
@@ -316,7 +316,7 @@ def test_where_nothing_can_be_taken_it_is_told_and_nothing_is_left(tmp_path: Pat
         for address, why in (
             (f"unix:{file}", "there is a file, and it is no socket"),
             (f"unix:{tmp_path}/no/such/place", "No such file"),
-            ("tcp:192.0.2.1:80", "Cannot assign"),
+            ("tcp:192.0.2.1:80", "cannot assign"),
         ):
             with pytest.raises(BadInput, match=why):
                 async with HttpServer(app, [f"unix:{first}", address]):

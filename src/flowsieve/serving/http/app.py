@@ -1,7 +1,7 @@
-"""The controller over HTTP: clients' calls, and all that people and their tools may look at.
+"""The controller over HTTP: clients' calls, and what people and their tools may look at.
 
-`/docs` shows it all, `/openapi.json` describes it. Reading is free for whoever reaches the address; a call that
-changes something carries the token of the host that it is for.
+`/docs` shows all of it, `/openapi.json` describes it. Whoever reaches the address may read; a call that changes
+something carries the token of the host that it is for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flowsieve.errors import BadMessage, FlowsieveError, kind_of
 from flowsieve.scenario.plain import plain_flows, plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.http import views
-from flowsieve.serving.http.http_connection import Answer
+from flowsieve.serving.http.http_connection import Respond
 from flowsieve.serving.http.server import HttpServer
 from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
 
@@ -39,38 +39,39 @@ EXAMPLE = {
 EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
 
 
-def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
-    """The application: one function for each address."""
+def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
+    """The application: one function for each path."""
     app = FastAPI(title="flowsieve", description=__doc__)
 
     @app.exception_handler(FlowsieveError)
-    async def wrong(request: Request, error: FlowsieveError) -> Response:
-        return _answer({"error": {"kind": kind_of(error), "text": str(error)}})
+    async def known_error(request: Request, error: FlowsieveError) -> Response:
+        return _response(_error(error))
 
     @app.exception_handler(RequestValidationError)
-    async def unread(request: Request, error: RequestValidationError) -> Response:
-        missing = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-        return _answer({"error": {"kind": "bad", "text": missing}})
+    async def bad_parameters(request: Request, error: RequestValidationError) -> Response:
+        return _response(
+            _error(BadMessage("; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())))
+        )
 
     @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
     async def call(request: Request) -> Response:
-        """hello, adv, sub, unadv, unsub, renew or bye; the same (session, n) is carried out once."""
-        return _answer(await desk.call(await _read(request)))
+        """hello, adv, sub, unadv, unsub, renew or bye; a repeated (session, n) gets the same answer."""
+        return _response(await calls.call(await _read(request)))
 
     @app.get("/v1/health")
     async def health() -> dict[str, Any]:
-        """It answers while the controller is alive."""
+        """Answers while the controller is alive."""
         return views.health(dispatcher)
 
     @app.get("/v1/ready")
     async def ready() -> Response:
-        """200 when every switch is where it should be, 503 otherwise, with the reasons."""
-        told = views.health(dispatcher)
-        return JSONResponse(told, 200 if told["ready"] else 503)
+        """200 when every switch holds what it should, 503 otherwise, with the reasons."""
+        health = views.health(dispatcher)
+        return JSONResponse(health, 200 if health["ready"] else 503)
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
-        """How it stands, in a few figures."""
+        """The controller and its network in a few figures."""
         return views.status(dispatcher)
 
     @app.get("/v1/topology")
@@ -88,7 +89,7 @@ def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None 
 
     @app.get("/v1/flows")
     async def flows(switch: Annotated[str | None, Query()] = None) -> list[dict[str, Any]]:
-        """What the switches really hold, in the form that `flowsieve verify --flows` takes."""
+        """What the switches really hold, as `flowsieve verify --flows` reads it."""
         tables, topology = await dispatcher.tables(), dispatcher.state.topology
         if switch is not None:
             topology.linked(switch)
@@ -97,7 +98,7 @@ def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None 
 
     @app.get("/v1/verify")
     async def verify() -> dict[str, Any]:
-        """Prove that what is really installed delivers all that is wanted, once."""
+        """Prove that what the switches hold delivers everything that is wanted, once."""
         return plain_verdict(await dispatcher.verify(), None)
 
     @app.get("/v1/quote")
@@ -107,20 +108,18 @@ def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None 
 
     @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
     async def explain(request: Request) -> dict[str, Any]:
-        """The way of an event, hop by hop, and why."""
+        """The path of an event, hop by hop, and why it takes it."""
         asked = await _read(request)
         host, event = asked.get("host"), asked.get("event")
         if not isinstance(host, str) or not isinstance(event, dict):
-            raise BadMessage(
-                "what is to be explained has a host, a text, and an event, an object of attributes"
-            )
+            raise BadMessage("a host, a text, and an event, an object of attributes, are needed")
         return await views.explanation(dispatcher, host, event)
 
     if metrics is not None:
 
         @app.get("/metrics", response_class=PlainTextResponse)
-        async def measured() -> Response:
-            """For Prometheus."""
+        async def prometheus() -> Response:
+            """Metrics for Prometheus."""
             return Response(metrics.render(), media_type=CONTENT_TYPE)
 
     return app
@@ -128,15 +127,15 @@ def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None 
 
 @asynccontextmanager
 async def taking_calls(
-    desk: CallHandler, dispatcher: Dispatcher, addresses: Sequence[str], metrics: Metrics | None = None
+    calls: CallHandler, dispatcher: Dispatcher, addresses: Sequence[str], metrics: Metrics | None = None
 ) -> AsyncIterator[HttpServer]:
-    """Calls are taken at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
+    """Take calls at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
 
-    When it ends, clients' interests stay in force: switches go on without their controller.
+    Clients' interests stay in force when it ends: switches go on without their controller.
     """
-    quick = {(b"POST", CALLS.encode()): partial(_call, desk)}
-    async with HttpServer(make_app(desk, dispatcher, metrics), addresses, quick) as server:
-        leases = asyncio.create_task(desk.run())
+    quick = {(b"POST", CALLS.encode()): partial(_call, calls)}
+    async with HttpServer(make_app(calls, dispatcher, metrics), addresses, quick) as server:
+        leases = asyncio.create_task(calls.run())
         try:
             yield server
         finally:
@@ -144,14 +143,14 @@ async def taking_calls(
             await asyncio.gather(leases, return_exceptions=True)
 
 
-def _call(desk: CallHandler, body: bytes, answer: Answer) -> None:
-    """Take a call; the same as `make_app` does, at less expense."""
+def _call(calls: CallHandler, body: bytes, respond: Respond) -> None:
+    """Take a call as `make_app` does, at less expense."""
     try:
         message = _message(body)
     except BadMessage as error:
-        answer(*_told({"error": {"kind": kind_of(error), "text": str(error)}}))
+        respond(*_encoded(_error(error)))
     else:
-        desk.take(message, lambda told: answer(*_told(told)))
+        calls.take(message, lambda answer: respond(*_encoded(answer)))
 
 
 async def _read(request: Request) -> Mapping[str, Any]:
@@ -162,21 +161,25 @@ def _message(body: bytes) -> Mapping[str, Any]:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        raise BadMessage(f"a call is a JSON object, not {body[:60]!r}") from None
+        message = None
     if not isinstance(message, dict):
         raise BadMessage(f"a call is a JSON object, not {body[:60]!r}")
     return message
 
 
-def _told(answer: Mapping[str, Any]) -> tuple[int, bytes]:
-    """The status and the body that say an answer."""
+def _error(error: FlowsieveError) -> Mapping[str, Any]:
+    return {"error": {"kind": kind_of(error), "text": str(error)}}
+
+
+def _encoded(answer: Mapping[str, Any]) -> tuple[int, bytes]:
+    """The status and the body of an answer."""
     error = answer.get("error")
     status = 200 if error is None else STATUS.get(error["kind"], 500)
     return status, json.dumps(answer).encode()
 
 
-def _answer(answer: Mapping[str, Any]) -> Response:
-    status, body = _told(answer)
+def _response(answer: Mapping[str, Any]) -> Response:
+    status, body = _encoded(answer)
     headers = {"Retry-After": "1"} if status == 503 else None
     return Response(body, status, headers, "application/json")
 

@@ -1,4 +1,4 @@
-"""A request of HTTP/1.1, as it comes in."""
+"""An HTTP/1.1 request while its bytes come in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 @dataclass(slots=True)
-class Incoming:
+class HttpRequest:
     """What has come of a request so far."""
 
     url: bytes = b""
@@ -16,19 +16,19 @@ class Incoming:
     version: str = "1.1"
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
-    keeps: bool = True  # the connection
+    keep_alive: bool = True
     too_long: bool = False
 
     @property
-    def plain_head(self) -> bytes:
-        """Its head, without the wish to talk something else."""
+    def head_without_upgrade(self) -> bytes:
+        """Its head, without the header that asks for another protocol."""
         lines = [b"%s %s HTTP/%s" % (self.method, self.url, self.version.encode())]
         lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
     @property
     def scope(self) -> dict[str, Any]:
-        """What an ASGI application is told of it."""
+        """The request as ASGI describes it to an application."""
         path, _, query = self.url.partition(b"?")
         return {
             "type": "http",
@@ -39,8 +39,5 @@ class Incoming:
             "path": unquote(path.decode("latin-1")),
             "raw_path": path,
             "query_string": query,
-            "root_path": "",
             "headers": self.headers,
-            "client": None,
-            "server": None,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from flowsieve.content.filter import Filter
@@ -16,7 +17,7 @@ from flowsieve.scenario.plain import plain_explanation
 
 
 def health(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Whether all switches are where they should be, and why not."""
+    """Whether every switch holds what it should, and if not, why."""
     troubles = dict(dispatcher.troubles)
     if dispatcher.scribe.trouble is not None:
         troubles["journal"] = dispatcher.scribe.trouble
@@ -24,7 +25,7 @@ def health(dispatcher: Dispatcher) -> dict[str, Any]:
 
 
 def status(dispatcher: Dispatcher) -> dict[str, Any]:
-    """How it stands, in a few figures."""
+    """The controller and its network in a few figures."""
     state = dispatcher.state
     sizes = [len(state.table(switch)) for switch in state.topology.switches]
     return {
@@ -44,7 +45,7 @@ def status(dispatcher: Dispatcher) -> dict[str, Any]:
 
 
 def topology(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Switches, links, hosts, what switches call their ports, and which links are down or fenced."""
+    """Switches, links, hosts, port numbers, trees, and which links are down or fenced."""
     state = dispatcher.state
     return {
         "switches": list(state.topology.switches),
@@ -72,7 +73,7 @@ def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
 
 
 async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, object]) -> dict[str, Any]:
-    """The way of an event through what the switches really hold."""
+    """The path of an event through what the switches really hold."""
     state = dispatcher.state
     check_host(state.topology, host)
     return plain_explanation(state.topology, explain(await dispatcher.view(), host, values))
@@ -83,7 +84,8 @@ def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
     state = dispatcher.state
     check_host(state.topology, host)
     wanted = Filter.parse(text, state.plan.schema)
-    request = Request(Op.SUBSCRIBE, _free(state.subscriptions), host, wanted)
+    id = next(name for n in count() if (name := f"quote-{n}") not in state.subscriptions)
+    request = Request(Op.SUBSCRIBE, id, host, wanted)
     before = {switch: len(state.table(switch)) for switch in state.topology.switches}
     with dispatcher.supposed(request) as outcome:
         after = {switch: len(state.table(switch)) for switch in outcome.changes}
@@ -98,10 +100,3 @@ def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
 def check_host(network: Topology, host: str) -> None:
     if host not in network.hosts:
         raise BadInput(f"there is no host {host!r}{nearest(host, network.hosts)}")
-
-
-def _free(taken: Mapping[str, object]) -> str:
-    number = 0
-    while (name := f"quote-{number}") in taken:
-        number += 1
-    return name
