@@ -23,7 +23,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.tag import POOLS
@@ -47,7 +47,7 @@ ACKNOWLEDGED, BARRIERS = "acknowledged", "by barriers alone"
 PEER = "one flow-mod and barrier per switch, in turn"
 INSTALL, REMOVE = (
     Packer().pack(1, [FlowOp(kind, content_flow(ASIDE, Dz(0, 0), (1,)))])
-    for kind in (Kind.INSTALL, Kind.REMOVE)
+    for kind in (OpKind.INSTALL, OpKind.REMOVE)
 )
 SMALL, LARGE = "range of 2 x 2 values", "range of 31 x 31 values"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from benchmarks.bench import Result, at_least, rounded, seconds
-from flowsieve.flow.diff import Change, FlowOp, Kind, flow_op
+from flowsieve.flow.diff import Change, FlowOp, OpKind, flow_op
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.lab.lab import running
@@ -79,7 +79,7 @@ def run() -> Result:
     changes = difference()
     ops = [flow_op(change, TAG) for change in changes]
     packed = Packer().pack(10, ops)
-    unpacked = Packer().pack(10, [FlowOp(Kind.REMOVE, op.flow) for op in ops])
+    unpacked = Packer().pack(10, [FlowOp(OpKind.REMOVE, op.flow) for op in ops])
     topology = Topology.make([], {f"h{i}": "s1" for i in range(PORTS)}, switches=["s1"])
     with (
         running(topology) as lab,

@@ -10,7 +10,7 @@ from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import TableFull
-from flowsieve.flow.diff import FlowOp, Kind, Ports
+from flowsieve.flow.diff import FlowOp, OpKind, Ports
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
@@ -121,8 +121,8 @@ def test_a_repair_sets_right_what_was_changed_behind_the_controllers_back() -> N
     lost = before["s0"][0]
     elsewhere = Flow(Match(Prefix.parse("ff02::/16")), 7, (Output(1),))
     stray = Flow(Match(Prefix.parse("ff0e:8000::/17")), 3000, (Output(1), Output(2)))
-    network.apply("s0", [FlowOp(Kind.REMOVE, lost), FlowOp(Kind.INSTALL, elsewhere)])
-    network.apply("s1", [FlowOp(Kind.INSTALL, stray)])
+    network.apply("s0", [FlowOp(OpKind.REMOVE, lost), FlowOp(OpKind.INSTALL, elsewhere)])
+    network.apply("s1", [FlowOp(OpKind.INSTALL, stray)])
     network.settle()
     assert not controller.verify().holds
     assert controller.repair() == 2  # the smallest difference, never a wipe
@@ -135,7 +135,7 @@ def test_a_repair_sets_right_what_was_changed_behind_the_controllers_back() -> N
 def test_a_repair_leaves_entries_outside_our_groups_alone() -> None:
     network = EmbeddedNetwork(LINE)
     foreign = Flow(Match(Prefix.parse("10.0.0.0/8")), 5, (Output(1),))
-    network.apply("s1", [FlowOp(Kind.INSTALL, foreign)])
+    network.apply("s1", [FlowOp(OpKind.INSTALL, foreign)])
     network.settle()
     assert control(network).repair() == 0
     assert network.read("s1") == (foreign,)

@@ -11,7 +11,7 @@ from livenet import SCHEMA, TAG, Net, running
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.proof.verify import verify
 from flowsieve.index.dz import Dz
@@ -96,7 +96,7 @@ def test_a_restarted_switch_gets_its_table_back_and_strays_go() -> None:
             await net.ask(Op.SUBSCRIBE, "h2", "a < 16 or b > 200")
             net.fabric.restart("s1")
             await net.holds()
-            net.network.apply("s1", [FlowOp(Kind.INSTALL, content_flow(TAG, Dz.parse("1111"), (1, 2)))])
+            net.network.apply("s1", [FlowOp(OpKind.INSTALL, content_flow(TAG, Dz.parse("1111"), (1, 2)))])
             assert await net.dispatcher.repair() == 1
             await net.holds()
 

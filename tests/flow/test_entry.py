@@ -3,7 +3,7 @@
 import pytest
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.diff import Change, Kind, flow_op
+from flowsieve.flow.diff import Change, OpKind, flow_op
 from flowsieve.flow.entry import Deliver, Flow, Match, Output, content_flow
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import Tag
@@ -27,7 +27,7 @@ def test_only_ports_of_the_entry_are_delivered_to():
 
 def test_an_operation_brings_the_deliveries_along():
     op = flow_op(Change(Dz.parse("1"), (1,), (1, 2)), TAG, HOSTS)
-    assert (op.kind, op.flow.actions) == (Kind.MODIFY, (Output(1), HOSTS[2]))
+    assert (op.kind, op.flow.actions) == (OpKind.MODIFY, (Output(1), HOSTS[2]))
 
 
 @pytest.mark.parametrize(

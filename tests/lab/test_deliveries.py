@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, content_flow
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import address_text
@@ -61,7 +61,7 @@ def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
             for switch in NETWORK.switches:
                 ports = range(1, len(NETWORK.neighbours(switch)) + 1)
                 flow = content_flow(tag, Dz(0, 0), ports, last[switch])
-                ticket = switches.apply(switch, [FlowOp(Kind.INSTALL, flow)])
+                ticket = switches.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
                 switches.settle()
                 assert ticket.error is None
                 assert switches.read(switch) == (flow,)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from flowsieve.errors import LabError, SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.lab import counters, machine
@@ -104,7 +104,7 @@ def install(length: int, bits: int, *ports: int) -> FlowOp:
     flow = Flow(
         Match(Prefix(6, 0xFF0E << length | bits, 16 + length)), 1000 + length, tuple(map(Output, ports))
     )
-    return FlowOp(Kind.INSTALL, flow)
+    return FlowOp(OpKind.INSTALL, flow)
 
 
 @real

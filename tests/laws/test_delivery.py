@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
 from flowsieve.header.address import WIDTH, Prefix
@@ -61,14 +61,14 @@ def test_no_interval_of_the_flat_table_could_be_joined_with_the_next(table, fami
     assert (entry[1:] != entry[:-1]).all()
 
 
-@given(st.lists(st.tuples(st.sampled_from(Kind), flows())), st.lists(st.integers(0, 2**32 - 1), min_size=1))
+@given(st.lists(st.tuples(st.sampled_from(OpKind), flows())), st.lists(st.integers(0, 2**32 - 1), min_size=1))
 def test_a_switch_finds_what_a_look_up_in_its_entries_finds(ops, addresses):
     switch, model = Switch("s1", PORTS), {}
     for kind, flow in ops:
         switch.carry_out(FlowOp(kind, flow))
-        if kind is Kind.REMOVE:
+        if kind is OpKind.REMOVE:
             model.pop(flow.key, None)
-        elif kind is Kind.INSTALL or flow.key in model:
+        elif kind is OpKind.INSTALL or flow.key in model:
             model[flow.key] = flow
     assert switch.flows == tuple(model.values())
     for number in addresses:
@@ -96,7 +96,7 @@ def networks(draw: st.DrawFn) -> EmbeddedNetwork:
             table = st.lists(
                 st.builds(Flow, st.builds(Match, short), st.integers(1000, 1002), outputs), max_size=6
             )
-            network.apply(switch, [FlowOp(Kind.INSTALL, flow) for flow in draw(table)])
+            network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in draw(table)])
     return network
 
 
@@ -115,7 +115,7 @@ def test_the_batch_path_does_what_packets_do_one_by_one(network, data):
     events = data.draw(st.lists(st.tuples(st.sampled_from(hosts), st.integers(0, 7)), min_size=1, max_size=8))
     twin = EmbeddedNetwork(network.topology, hop_limit=network.hop_limit)
     for switch in network.topology.switches:
-        twin.apply(switch, [FlowOp(Kind.INSTALL, flow) for flow in network.read(switch)])
+        twin.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in network.read(switch)])
 
     for number, (host, cell) in enumerate(events):
         network.send(host, cell << 125, payload=number)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow import wire
-from flowsieve.southbound.openflow.entries import Entry, entries_in
+from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 
 
@@ -33,7 +33,7 @@ def flows(draw: st.DrawFn) -> Flow:
 
 
 @given(
-    ops=st.lists(st.builds(FlowOp, st.sampled_from(Kind), flows()), min_size=1, max_size=4),
+    ops=st.lists(st.builds(FlowOp, st.sampled_from(OpKind), flows()), min_size=1, max_size=4),
     first=st.integers(0, (1 << 32) - 5),
     bundle=st.none() | st.integers(0, (1 << 32) - 1),
     decrement=st.booleans(),
@@ -48,9 +48,9 @@ def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement)
 
 @given(flow=flows(), decrement=st.booleans(), cookie=st.integers(0, (1 << 64) - 1))
 def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie):
-    message = Packer(decrement).pack(1, [FlowOp(Kind.INSTALL, flow)])
+    message = Packer(decrement).pack(1, [FlowOp(OpKind.INSTALL, flow)])
     match = match_bytes(flow.match.destination)
-    entry = Entry(cookie, flow.priority, match, message[48 + len(match) :])
+    entry = SwitchEntry(cookie, flow.priority, match, message[48 + len(match) :])
     assert entry.flow == flow
     assert entry.destination == flow.match.destination
     assert entry.ours == (cookie >> 32 == wire.COOKIE >> 32)

@@ -10,7 +10,7 @@ import pytest
 from vswitch import OpenVSwitch
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
@@ -72,24 +72,24 @@ def flow(prefix: str, *ports: int, priority: int | None = None) -> Flow:
 
 
 def install(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.INSTALL, flow(*given, **more))
+    return FlowOp(OpKind.INSTALL, flow(*given, **more))
 
 
 def modify(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.MODIFY, flow(*given, **more))
+    return FlowOp(OpKind.MODIFY, flow(*given, **more))
 
 
 def remove(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.REMOVE, flow(*given, **more))
+    return FlowOp(OpKind.REMOVE, flow(*given, **more))
 
 
 def after(flows: set[Flow], ops: list[FlowOp]) -> set[Flow]:
     """What a table holds after operations: the definition."""
     table = {flow.key: flow for flow in flows}
     for op in ops:
-        if op.kind is Kind.REMOVE:
+        if op.kind is OpKind.REMOVE:
             table.pop(op.flow.key, None)
-        elif op.kind is Kind.INSTALL or op.flow.key in table:
+        elif op.kind is OpKind.INSTALL or op.flow.key in table:
             table[op.flow.key] = op.flow
     return set(table.values())
 
@@ -139,12 +139,12 @@ def delivered(group: str, *ports: int) -> Flow:
 @pytest.mark.parametrize("ports", [(), (1,), (1, 4)])
 def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     new = delivered(group, *ports)
-    assert bench.apply(FlowOp(Kind.INSTALL, new)).error is None
+    assert bench.apply(FlowOp(OpKind.INSTALL, new)).error is None
     assert bench.table() == {new}
     assert {one.ports for one in bench.table()} == {tuple(sorted((*ports, 2, 3)))}
     bench.apply(modify(group, 1, 2, priority=1000))
     assert bench.table() == {flow(group, 1, 2, priority=1000)}
-    bench.apply(FlowOp(Kind.MODIFY, new))
+    bench.apply(FlowOp(OpKind.MODIFY, new))
     assert bench.table() == {new}
 
 
@@ -156,7 +156,7 @@ def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     ],
 )
 def test_what_a_delivery_would_spoil_is_refused(bench, actions, what):
-    op = FlowOp(Kind.INSTALL, Flow(Match(Prefix.parse("ff0e::/16")), 1000, actions))
+    op = FlowOp(OpKind.INSTALL, Flow(Match(Prefix.parse("ff0e::/16")), 1000, actions))
     try:
         error = bench.apply(op).error
     except SwitchError as raised:
@@ -254,7 +254,7 @@ def test_nothing_to_do_is_done_too(bench):
 
 def test_a_batch_can_be_large(bench):
     flows = {flow(f"ff0e:{i:x}::/32", 1 + i % PORTS) for i in range(1, 2001)}
-    assert bench.apply(*(FlowOp(Kind.INSTALL, one) for one in flows)).done == 2000
+    assert bench.apply(*(FlowOp(OpKind.INSTALL, one) for one in flows)).done == 2000
     assert bench.table() == flows
 
 

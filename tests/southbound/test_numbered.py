@@ -10,7 +10,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Match, Output
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import Prefix
@@ -66,10 +66,10 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
         below = Recorder()
         switches = NumberedSwitches(below, lambda: NETWORK)  # type: ignore[arg-type]
         await switches.apply(
-            "s1", [FlowOp(Kind.INSTALL, flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)))]
+            "s1", [FlowOp(OpKind.INSTALL, flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)))]
         )
         real = flow(Output(30), Deliver(10, 1, OWN), Deliver(20, 2, OWN))
-        assert below.asked.pop() == ("apply", "s1", (FlowOp(Kind.INSTALL, real),))
+        assert below.asked.pop() == ("apply", "s1", (FlowOp(OpKind.INSTALL, real),))
         below.flows = (real, flow(Deliver(20, 2, OWN), Deliver(10, 1, OWN)))
         assert await switches.read("s1") == (
             flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)),
@@ -97,8 +97,8 @@ def test_entries_to_ports_of_no_topology_are_told_as_ones_to_nowhere_and_stay() 
         told = (flow(Output(1)), flow(Output(NOWHERE), Output(1)), flow(Output(NOWHERE)))
         assert await switches.read("s1") == switches.told("s1", below.flows) == told
         assert below.asked == []
-        await switches.apply("s1", [FlowOp(Kind.MODIFY, told[1])])
-        assert below.asked.pop() == ("apply", "s1", (FlowOp(Kind.MODIFY, flow(Output(30))),))
+        await switches.apply("s1", [FlowOp(OpKind.MODIFY, told[1])])
+        assert below.asked.pop() == ("apply", "s1", (FlowOp(OpKind.MODIFY, flow(Output(30))),))
         below.flows = (flow(Output(9)),)
         assert await switches.read("s2") == below.flows  # it counts as the topology does
 
@@ -140,7 +140,7 @@ def test_a_corrected_port_number_changes_entries_in_one_batch_and_removes_none()
                 await dispatcher.settled()
                 assert (await dispatcher.verify()).holds
         (batch,) = made
-        assert {op.kind for op in batch} == {Kind.MODIFY}
+        assert {op.kind for op in batch} == {OpKind.MODIFY}
         assert {port for each in fabric.network.read("s") for port in each.ports} == {3, 5}
 
     asyncio.run(story())

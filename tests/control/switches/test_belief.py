@@ -7,7 +7,7 @@ import random
 import pytest
 
 from flowsieve.control.switches.belief import Belief
-from flowsieve.flow.diff import Kind
+from flowsieve.flow.diff import OpKind
 from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output, content_flow
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
@@ -48,5 +48,5 @@ def test_an_entry_in_our_group_that_is_not_ours_is_to_be_removed(
     ours = content_flow(TAG, Dz.parse("11"), (1, 2), DELIVERIES)
     elsewhere = Flow(Match(OTHER.prefix(dz)), priority, actions)
     (op,) = belief.read([stray, ours, elsewhere])
-    assert (op.kind, op.flow) == (Kind.REMOVE, stray)
+    assert (op.kind, op.flow) == (OpKind.REMOVE, stray)
     assert belief.held == {Dz.parse("11"): (1, 2)}

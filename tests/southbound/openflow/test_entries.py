@@ -9,7 +9,7 @@ import pytest
 
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.southbound.openflow.entries import Entry, entries_in, prefix_of
+from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, prefix_of
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.wire import COOKIE, ProtocolError
 
@@ -57,7 +57,7 @@ def stats(match: bytes, priority: int = 1016, cookie: int = COOKIE) -> bytes:
 def test_entries_are_read_one_after_the_other() -> None:
     first, second = (match_bytes(Prefix(6, 0xFF0E << n, 16 + n)) for n in (0, 3))
     found = list(entries_in(stats(first) + stats(second, 9, 4)))
-    assert found == [Entry(COOKIE, 1016, first, b""), Entry(4, 9, second, b"")]
+    assert found == [SwitchEntry(COOKIE, 1016, first, b""), SwitchEntry(4, 9, second, b"")]
     assert found[0].flow == Flow(Match(Prefix(6, 0xFF0E, 16)), 1016, ())
     output = struct.pack("!HH4xHHIH6x", 4, 24, 0, 16, 3, 0xFFFF)
     assert found[0]._replace(instructions=output).flow == Flow(

@@ -2,7 +2,7 @@
 
 import time
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow import wire
@@ -11,7 +11,7 @@ from flowsieve.southbound.openflow.packed import Packer, match_bytes
 
 def ops(count: int) -> list[FlowOp]:
     """Operations with prefixes of 40 bits, each another, and one to four ports."""
-    kinds = list(Kind)
+    kinds = list(OpKind)
     return [
         FlowOp(
             kinds[i % 3],
@@ -43,7 +43,7 @@ def test_a_prefix_has_one_match():
 def test_more_port_sets_than_are_remembered_are_packed_alike():
     packer = Packer()
     batch = [
-        FlowOp(Kind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 1000, (Output(i % 70_000 + 1),)))
+        FlowOp(OpKind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 1000, (Output(i % 70_000 + 1),)))
         for i in range(70_010)
     ]
     packed = packer.pack(0, batch)

@@ -16,7 +16,7 @@ import pytest
 from vswitch import OpenVSwitch, wait_for
 
 from flowsieve.errors import BadInput, SwitchError, Unacknowledged
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Match, Output
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent, Ticket
@@ -34,7 +34,7 @@ def flow(prefix: str, *ports: int) -> Flow:
 
 
 def install(prefix: str, *ports: int) -> FlowOp:
-    return FlowOp(Kind.INSTALL, flow(prefix, *ports))
+    return FlowOp(OpKind.INSTALL, flow(prefix, *ports))
 
 
 def apply(switches: OpenFlowSwitches, switch: str, *ops: FlowOp) -> Ticket:
@@ -413,7 +413,7 @@ def test_a_bad_address_is_refused(address):
 @pytest.mark.parametrize(
     ("op", "what"),
     [
-        (FlowOp(Kind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 65536, ())), "no priority 65536"),
+        (FlowOp(OpKind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 65536, ())), "no priority 65536"),
         (install("ff0e::/16", 1, 0), "no port 0"),
     ],
 )

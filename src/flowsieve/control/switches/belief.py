@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from flowsieve.flow.diff import Change, FlowOp, Kind, Ports, apply_changes
+from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
 from flowsieve.flow.entry import CONTENT_PRIORITY, Action, Deliver, Flow, content_flow, match_of
 from flowsieve.flow.order import ordered
 from flowsieve.header.tag import Tag
@@ -42,7 +42,7 @@ class Belief:
             if ports is not None and flow.priority == CONTENT_PRIORITY + dz.length:
                 held[dz] = ports
             else:
-                strays.append(FlowOp(Kind.REMOVE, flow))
+                strays.append(FlowOp(OpKind.REMOVE, flow))
         self.known = True
         return strays
 
@@ -68,7 +68,7 @@ class Belief:
             actions = content_flow(self._tag, dz, ports, self._deliveries).actions
             if len(self._actions) < MOST_REMEMBERED:
                 self._actions[ports] = actions
-        kind = Kind.REMOVE if new is None else Kind.INSTALL if old is None else Kind.MODIFY
+        kind = OpKind.REMOVE if new is None else OpKind.INSTALL if old is None else OpKind.MODIFY
         return FlowOp(kind, Flow(match_of(self._tag, dz), CONTENT_PRIORITY + dz.length, actions))
 
     def acknowledge(self, steps: Iterable[Change]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Match
 from flowsieve.flow.flat import FlatTable, FlowColumns, flatten
 from flowsieve.header.address import WIDTH
@@ -53,10 +53,10 @@ class Switch:
     def carry_out(self, op: FlowOp) -> None:
         """Do one operation, or refuse it and change nothing."""
         flow, known = op.flow, op.flow.key in self._flows
-        if op.kind is Kind.REMOVE:
+        if op.kind is OpKind.REMOVE:
             if known:
                 self._take_out(flow.key)
-        elif known or op.kind is Kind.INSTALL:
+        elif known or op.kind is OpKind.INSTALL:
             self._check_ports(flow)
             if not known and self.capacity is not None and len(self._flows) >= self.capacity:
                 raise TableFull(switch=self.name, needed=len(self._flows) + 1, capacity=self.capacity)

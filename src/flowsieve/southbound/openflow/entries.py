@@ -33,7 +33,7 @@ _AROUND = {  # by the bytes of an address: from what stands around it to the len
 }
 
 
-class Entry(NamedTuple):
+class SwitchEntry(NamedTuple):
     """An entry as the switch put it into bytes: the match with its padding, then the instructions."""
 
     cookie: int
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
         return Flow(Match(prefix), self.priority, actions) if prefix and actions is not None else None
 
 
-def entries_in(body: bytes) -> Iterator[Entry]:
+def entries_in(body: bytes) -> Iterator[SwitchEntry]:
     """The entries in one part of a switch's answer."""
     at = 0
     while at < len(body):
@@ -74,11 +74,11 @@ def entries_in(body: bytes) -> Iterator[Entry]:
         instructions_at = match_at + (match_length + 7) // 8 * 8
         if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
             raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
-        yield Entry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
+        yield SwitchEntry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
         at = end
 
 
-def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
+def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[SwitchEntry]:
     """The content entries that are for us to keep in order: with our cookie, or for destinations in our groups.
 
     Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry.
@@ -91,7 +91,7 @@ def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
     ]
 
 
-def delete_strict(xid: int, entry: Entry) -> bytes:
+def delete_strict(xid: int, entry: SwitchEntry) -> bytes:
     """The message that removes exactly this entry, whatever it matches."""
     head = struct.pack(
         "!BBHIQQBBHHHIIIHH",

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
@@ -126,7 +126,7 @@ class OpenFlowFabric(LiveSwitches):
         """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
         self.check(switch, ops)
         if ops:
-            removed = switch in self._behind or any(op.kind is Kind.REMOVE for op in ops)
+            removed = switch in self._behind or any(op.kind is OpKind.REMOVE for op in ops)
             async with self._followed(switch) as channel:
                 await channel.apply(ops)
                 await self._datapath.follow(removed=removed)
@@ -178,7 +178,7 @@ class OpenFlowFabric(LiveSwitches):
                 raise SwitchError(
                     f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
                 )
-            if op.kind is Kind.REMOVE:
+            if op.kind is OpKind.REMOVE:
                 continue  # what an entry does, need not be said to remove it
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, COOKIE, ETH_TYPES, TABLE, VERSION
@@ -96,15 +96,15 @@ class Packer:
         put, known = parts.append, self._instructions.get
         seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
-        install, modify, remove = (COMMANDS[kind] for kind in (Kind.INSTALL, Kind.MODIFY, Kind.REMOVE))
+        install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
             prefix = flow.match.destination
             shape = SHAPES[prefix.family][prefix.length]
-            if kind is Kind.REMOVE:
+            if kind is OpKind.REMOVE:
                 command, instructions = remove, b""
             else:
-                command = install if kind is Kind.INSTALL else modify
+                command = install if kind is OpKind.INSTALL else modify
                 same, instructions = seen.get(id(flow.actions), NOTHING)
                 if same is not flow.actions:
                     actions = tuple(
