@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from flowsieve.errors import BadMessage
 from flowsieve.header.control_address import CONTROL_ADDRESSES, MAX_CALL
+from flowsieve.header.host_groups import EVENTS_IPV4, EVENTS_IPV6
 from flowsieve.header.tag import POOLS
-from flowsieve.lab.blueprint import EVENTS_IPV4, EVENTS_IPV6, MAX_PORTS
+from flowsieve.lab.blueprint import MAX_PORTS
 from flowsieve.protocol.call_datagram import (
     MAX_NUMBER,
     MOST_ASKED,

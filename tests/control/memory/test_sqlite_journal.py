@@ -273,7 +273,7 @@ def test_where_a_file_may_not_grow_a_killed_controller_leaves_what_was_acknowled
     path: Path,
 ) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", FULL, str(path), str(Path(__file__).parents[1])],
+        [sys.executable, "-c", FULL, str(path), str(Path(__file__).parent)],
         capture_output=True,
         text=True,
         check=True,
