@@ -11,14 +11,14 @@ from benchmarks.wire import Sender, Tap, cores_parted, forget_decisions, receive
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 SWITCH, FROM, TO = "s1", "h0", "h1"
 TOPOLOGY = Topology.make([], {FROM: SWITCH, TO: SWITCH}, switches=[SWITCH])
 OUT = TOPOLOGY.port(SWITCH, TO)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from livenet import SCHEMA, TAG, Net, running
+from livenet import ENCODING, SCHEMA, Net, running
 
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
@@ -96,7 +96,9 @@ def test_a_restarted_switch_gets_its_table_back_and_strays_go() -> None:
             await net.ask(Op.SUBSCRIBE, "h2", "a < 16 or b > 200")
             net.fabric.restart("s1")
             await net.holds()
-            net.network.apply("s1", [FlowOp(OpKind.INSTALL, content_flow(TAG, Dz.parse("1111"), (1, 2)))])
+            net.network.apply(
+                "s1", [FlowOp(OpKind.INSTALL, content_flow(ENCODING, Dz.parse("1111"), (1, 2)))]
+            )
             assert await net.dispatcher.repair() == 1
             await net.holds()
 
@@ -141,7 +143,13 @@ def test_a_link_stays_fenced_while_a_switch_that_lost_its_controller_would_still
             assert net.topology.port(a, b) in {port for flow in tables[a] for port in flow.ports}
             for closed, loops in ((net.fabric.closed, False), ((), True)):
                 proof = verify(
-                    net.topology, state.plan, TAG, tables, list(state.advertisements.values()), [], closed
+                    net.topology,
+                    state.plan,
+                    ENCODING,
+                    tables,
+                    list(state.advertisements.values()),
+                    [],
+                    closed,
                 )
                 assert bool(proof.loops) == loops
             net.fabric.connect(a)

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.vswitchd import ask
@@ -25,7 +26,7 @@ SECONDS = 10.0
 
 def entry(kind: OpKind, prefix: Prefix) -> FlowOp:
     to_b = (Output(NETWORK.port("s1", "b")),)
-    return FlowOp(kind, Flow(Match(prefix), 1000 + prefix.length - 16, to_b))
+    return FlowOp(kind, Flow(PrefixMatch(prefix), 1000 + prefix.length - 16, to_b))
 
 
 def send(lab: Lab, address: str) -> None:

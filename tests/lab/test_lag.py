@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
@@ -93,7 +94,9 @@ def sent_to(port: int, kind: OpKind) -> list[FlowOp]:
     """All cells go to one port."""
     bits = (CELLS - 1).bit_length()
     return [
-        FlowOp(kind, Flow(Match(Prefix(6, 0xFF0E << bits | i, 16 + bits)), 1000 + bits, (Output(port),)))
+        FlowOp(
+            kind, Flow(PrefixMatch(Prefix(6, 0xFF0E << bits | i, 16 + bits)), 1000 + bits, (Output(port),))
+        )
         for i in range(CELLS)
     ]
 

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
 from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.embedded.switch import Switch
@@ -37,7 +38,7 @@ def flows(ports: int = PORTS) -> st.SearchStrategy[Flow]:
     outputs = st.lists(st.integers(1, ports), unique=True, max_size=3).map(
         lambda row: tuple(map(Output, row))
     )
-    return st.builds(Flow, st.builds(Match, prefixes()), st.integers(1000, 1003), outputs)
+    return st.builds(Flow, st.builds(PrefixMatch, prefixes()), st.integers(1000, 1003), outputs)
 
 
 @given(st.lists(flows()), st.sampled_from([4, 6]))
@@ -94,7 +95,7 @@ def networks(draw: st.DrawFn) -> EmbeddedNetwork:
                 lambda n: st.builds(Prefix, st.just(6), st.integers(0, (1 << n) - 1), st.just(n))
             )
             table = st.lists(
-                st.builds(Flow, st.builds(Match, short), st.integers(1000, 1002), outputs), max_size=6
+                st.builds(Flow, st.builds(PrefixMatch, short), st.integers(1000, 1002), outputs), max_size=6
             )
             network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in draw(table)])
     return network

@@ -136,7 +136,7 @@ def test_a_network_can_be_settled_without_sending_events(scene: Any) -> None:
     assert stage.tables() == run.stage.tables()
     state = stage.state
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-    assert verify(scenario.topology, scenario.plan, scenario.tag, stage.tables(), offers, wants).holds
+    assert verify(scenario.topology, scenario.plan, scenario.encoding, stage.tables(), offers, wants).holds
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import pytest
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadFilter, BadInput, BadScenario, BadValue
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.scenario.event_files import parse_assignments, read_events
 from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.read import Scenario, read_scenario
@@ -177,7 +178,7 @@ def entry(**fields: object) -> dict[str, object]:
 
 def test_flows_are_read_with_ports_for_neighbours(scenario: Scenario) -> None:
     tables = read_flows(dump(scenario, [entry(), entry(priority=1004, out=[])]), scenario)
-    match = Match(Prefix.parse("ff0e:c000::/19"))
+    match = PrefixMatch(Prefix.parse("ff0e:c000::/19"))
     assert tables == {
         "s1": [Flow(match, 1003, (Output(1), Output(2))), Flow(match, 1004, ())],
         "s2": [],

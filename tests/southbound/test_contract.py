@@ -11,8 +11,9 @@ from vswitch import OpenVSwitch
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Deliver, Flow, Match, Output
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import Switches, Ticket
@@ -67,7 +68,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 def flow(prefix: str, *ports: int, priority: int | None = None) -> Flow:
     parsed = Prefix.parse(prefix)
     return Flow(
-        Match(parsed), 1000 + parsed.length if priority is None else priority, tuple(map(Output, ports))
+        PrefixMatch(parsed), 1000 + parsed.length if priority is None else priority, tuple(map(Output, ports))
     )
 
 
@@ -132,7 +133,7 @@ HOSTS = {
 def delivered(group: str, *ports: int) -> Flow:
     """An entry that sends out of ports as it is, and then to the hosts."""
     prefix = Prefix.parse(group)
-    return Flow(Match(prefix), 1000, (*map(Output, ports), *HOSTS[prefix.family]))
+    return Flow(PrefixMatch(prefix), 1000, (*map(Output, ports), *HOSTS[prefix.family]))
 
 
 @pytest.mark.parametrize("group", ["ff0e::/16", "225.128.0.0/9"])
@@ -156,7 +157,7 @@ def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     ],
 )
 def test_what_a_delivery_would_spoil_is_refused(bench, actions, what):
-    op = FlowOp(OpKind.INSTALL, Flow(Match(Prefix.parse("ff0e::/16")), 1000, actions))
+    op = FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, actions))
     try:
         error = bench.apply(op).error
     except SwitchError as raised:

@@ -11,10 +11,11 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Deliver, Flow, Match, Output
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
+from flowsieve.header.match import PrefixMatch
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -25,10 +26,10 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 NETWORK = Topology.make(
     [("s1", "s2")], {"h1": "s1", "h2": "s1"}, numbers={"s1": {"s2": 30, "h1": 10, "h2": 20}}
 )
-MATCH = Match(Prefix.parse("ff0e::/16"))
+MATCH = PrefixMatch(Prefix.parse("ff0e::/16"))
 OWN = Prefix.parse("ff02::1/128")
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 class Recorder:
@@ -134,7 +135,7 @@ def test_a_corrected_port_number_changes_entries_in_one_batch_and_removes_none()
             made.clear()
             state.grow(there)
             switches = NumberedSwitches(fabric, lambda: state.topology)
-            dispatcher = Dispatcher(state, switches, TAG, deliveries_of(state.topology, 6), drain=0)
+            dispatcher = Dispatcher(state, switches, ENCODING, deliveries_of(state.topology, 6), drain=0)
             async with asyncio.timeout(5), dispatcher:
                 fabric.connect("s")
                 await dispatcher.settled()

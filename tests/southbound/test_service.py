@@ -12,10 +12,11 @@ from vswitch import OpenVSwitch
 
 from flowsieve.errors import BadInput, SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.punt import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import UdpFrame, build
+from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import LiveSwitches, Packet, SwitchEvent, TableChanged
@@ -25,7 +26,7 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 CALLS6 = Punt.to("ff02::f10e:c0:1", 7421, rate=1000)
 CALLS4 = Punt.to("224.128.255.1", 7421, rate=1000)
 NEIGHBOURS = Punt.of_type(LLDP, rate=100)
-CONTENT = Flow(Match(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
+CONTENT = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
 Work = Callable[[LiveSwitches], Awaitable[None]]
 numbers = iter(range(1, 1000))
 

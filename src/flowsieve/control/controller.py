@@ -12,7 +12,7 @@ from flowsieve.flow.diff import Change, Ports, changes_between
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation, explain
 from flowsieve.flow.proof.verify import Verdict, verify
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.southbound.fabric import Switches, Ticket
 
@@ -20,12 +20,12 @@ from flowsieve.southbound.fabric import Switches, Ticket
 class Controller:
     """One state, one set of switches."""
 
-    def __init__(self, state: ControlState, switches: Switches, tag: Tag) -> None:
+    def __init__(self, state: ControlState, switches: Switches, encoding: Encoding) -> None:
         self.state = state
         self.switches = switches
-        self.tag = tag
+        self.encoding = encoding
         self.operations = 0
-        self._beliefs = {name: Belief(tag) for name in state.topology.switches}
+        self._beliefs = {name: Belief(encoding) for name in state.topology.switches}
         self._partitions = [dz for dz, _ in state.trees]
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
@@ -59,7 +59,7 @@ class Controller:
         return verify(
             state.topology,
             state.plan,
-            self.tag,
+            self.encoding,
             self.tables() if tables is None else tables,
             list(state.advertisements.values()),
             list(state.subscriptions.values()),
@@ -72,7 +72,7 @@ class Controller:
         return explain(
             state.topology,
             state.plan,
-            self.tag,
+            self.encoding,
             self.tables(),
             list(state.advertisements.values()),
             list(state.subscriptions.values()),

@@ -31,7 +31,7 @@ from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt, host_ports, with_ports
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import (
@@ -69,7 +69,7 @@ class Dispatcher:
         self,
         state: ControlState,
         switches: LiveSwitches,
-        tag: Tag,
+        encoding: Encoding,
         deliveries: Mapping[str, Mapping[int, Deliver]] | None = None,
         *,
         patience: float = PATIENCE_SECONDS,
@@ -81,7 +81,7 @@ class Dispatcher:
         watcher: Watcher | None = None,
     ) -> None:
         self.state = state
-        self.tag = tag
+        self.encoding = encoding
         self.switches = switches
         self.ledger = ledger or Ledger()
         self.scribe = Scribe(journal or NoJournal())
@@ -89,7 +89,7 @@ class Dispatcher:
         self._fleet = Fleet(
             state.topology.switches,
             switches,
-            tag,
+            encoding,
             deliveries or {},
             aim=lambda switch: self.state.table(switch),
             capacity=lambda switch: self.state.capacity(switch),
@@ -256,7 +256,7 @@ class Dispatcher:
                 verify,
                 state.topology,
                 state.plan,
-                self.tag,
+                self.encoding,
                 tables,
                 _standing(advertised, state.advertisements),
                 _standing(subscribed, state.subscriptions),

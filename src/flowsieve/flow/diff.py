@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from flowsieve.flow.entry import NOBODY, Deliver, Flow, content_flow
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 
 Ports = tuple[int, ...]
@@ -65,9 +65,9 @@ class FlowOp:
     flow: Flow
 
 
-def flow_op(change: Change, tag: Tag, deliveries: Mapping[int, Deliver] = NOBODY) -> FlowOp:
-    """The operation that makes a change under a tag."""
+def flow_op(change: Change, encoding: Encoding, deliveries: Mapping[int, Deliver] = NOBODY) -> FlowOp:
+    """The operation that makes a change."""
     if change.new is None:
-        return FlowOp(OpKind.REMOVE, content_flow(tag, change.dz, change.old or (), deliveries))
+        return FlowOp(OpKind.REMOVE, content_flow(encoding, change.dz, change.old or (), deliveries))
     kind = OpKind.INSTALL if change.old is None else OpKind.MODIFY
-    return FlowOp(kind, content_flow(tag, change.dz, change.new, deliveries))
+    return FlowOp(kind, content_flow(encoding, change.dz, change.new, deliveries))

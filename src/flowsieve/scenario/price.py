@@ -84,11 +84,11 @@ def false_positive_share(
     network = EmbeddedNetwork(scenario.topology)
     for switch, flows in tables.items():
         network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in flows])
-    packets = packets_of(events, state.plan, scenario.tag)
+    packets = packets_of(events, state.plan, scenario.encoding)
     number = {host: i for i, host in enumerate(scenario.topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
     try:
-        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, scenario.tag.group.family)
+        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, scenario.encoding.family)
     except SwitchError:
         return None
     got = np.zeros((len(number), len(events)), np.bool_)

@@ -8,7 +8,7 @@ from flowsieve.errors import BadTopology, BadValue
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import Explanation, Miss, explain
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan
@@ -17,7 +17,7 @@ from flowsieve.network.tree import TreeMap, center_tree
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 7}})
 PLAN = RegularPlan.make(SCHEMA)  # three bits: dz 011 is a == 3
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 TOPOLOGY = Topology.make([("s1", "s2"), ("s2", "s3")], {"h1": "s1", "h2": "s2", "h3": "s3", "h4": "s3"})
 TREE = center_tree(TOPOLOGY)
 
@@ -28,7 +28,7 @@ def interest(name: str, host: str, text: str, *dz: str) -> Interest:
 
 
 def flow(switch: str, dz: str, *neighbours: str) -> Flow:
-    return content_flow(TAG, Dz.parse(dz), sorted(TOPOLOGY.port(switch, near) for near in neighbours))
+    return content_flow(ENCODING, Dz.parse(dz), sorted(TOPOLOGY.port(switch, near) for near in neighbours))
 
 
 ADVERTISED = [interest("everything", "h1", "True")]
@@ -49,7 +49,7 @@ def explained(tables: dict[str, list[Flow]], host: str = "h1", **values: object)
     return explain(
         TOPOLOGY,
         PLAN,
-        TAG,
+        ENCODING,
         tables,
         ADVERTISED,
         WANTED,
@@ -104,7 +104,7 @@ def test_an_entry_that_leaves_a_port_out_is_named():
 def test_dz_that_do_not_hold_the_event_are_blamed():
     narrow = [interest("three", "h3", "a == 3", "010")]
     explanation = explain(
-        TOPOLOGY, PLAN, TAG, {}, ADVERTISED, narrow, "h1", {"a": 3}, lambda switch, port: frozenset()
+        TOPOLOGY, PLAN, ENCODING, {}, ADVERTISED, narrow, "h1", {"a": 3}, lambda switch, port: frozenset()
     )
     assert explanation.missed == (Miss("h3", "three", "its dz do not hold the event's 011"),)
 
@@ -113,7 +113,7 @@ def test_a_host_that_no_port_leads_to_is_cut_off():
     hosts = {"h1": "s1", "h2": "s2", "h3": "s2", "h4": "s9"}
     topology = Topology.make([("s1", "s2")], hosts, ["s1", "s2", "s9"])
     trees = TreeMap.single(center_tree(topology))
-    explanation = explain(topology, PLAN, TAG, {}, ADVERTISED, WANTED, "h1", {"a": 7}, trees)
+    explanation = explain(topology, PLAN, ENCODING, {}, ADVERTISED, WANTED, "h1", {"a": 7}, trees)
     assert explanation.missed == (Miss("h4", "high", "nothing leads from h1 to h4"),)
 
 

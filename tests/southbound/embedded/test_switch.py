@@ -4,15 +4,16 @@ import pytest
 
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.embedded.switch import Switch
 
 ADDRESS = 0xFF0E_C800 << 96
 
 
 def flow(prefix: str, *ports: int, priority: int = 1000) -> Flow:
-    return Flow(Match(Prefix.parse(prefix)), priority, tuple(map(Output, ports)))
+    return Flow(PrefixMatch(Prefix.parse(prefix)), priority, tuple(map(Output, ports)))
 
 
 def switch(*flows: Flow, capacity: int | None = None) -> Switch:

@@ -4,15 +4,16 @@ import pytest
 
 from flowsieve.errors import TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.embedded.clock import VirtualClock
 from flowsieve.southbound.embedded.switch import Switch
 from flowsieve.southbound.embedded.worker import Worker
 
 
 def installs(*prefixes: str) -> list[FlowOp]:
-    return [FlowOp(OpKind.INSTALL, Flow(Match(Prefix.parse(p)), 1000, (Output(1),))) for p in prefixes]
+    return [FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse(p)), 1000, (Output(1),))) for p in prefixes]
 
 
 def test_a_fast_switch_is_done_at_once():

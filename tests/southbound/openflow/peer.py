@@ -65,7 +65,7 @@ def packet_in(port: int, data: bytes) -> bytes:
 def stats(xid: int, flows: Iterable[Flow], more: bool = False, cookie: int = COOKIE) -> bytes:
     body = struct.pack("!HH4x", ofp.OFPMP_FLOW, ofp.OFPMPF_REPLY_MORE if more else 0)
     for flow in flows:
-        match = match_bytes(flow.match.destination)
+        match = match_bytes(flow.match)
         instructions = Packer().pack(0, [FlowOp(OpKind.INSTALL, flow)])[48 + len(match) :]
         length = 48 + len(match) + len(instructions)
         body += struct.pack("!HBxIIHHHHHxxQQQ", length, 0, 0, 0, flow.priority, 0, 0, 0, 0, cookie, 0, 0)

@@ -8,14 +8,17 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.openflow.connection import MOST_QUEUED, ConnectionState, OpenFlowConnection
 from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, EntriesListed, PortsListed, Ready
 from flowsieve.southbound.openflow.ports import FENCE, Port
 from flowsieve.southbound.openflow.wire import PROTOCOL, Monitored, PacketIn, PortStatus, ProtocolError
 
-FLOWS = [Flow(Match(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)]
+FLOWS = [
+    Flow(PrefixMatch(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)
+]
 OPS = [FlowOp(OpKind.INSTALL, flow) for flow in FLOWS]
 TABLE_FULL = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
 

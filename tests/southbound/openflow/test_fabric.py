@@ -15,8 +15,9 @@ from vswitch import OpenVSwitch, wait_for
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, SwitchEvent, TableChanged
 from flowsieve.southbound.openflow import datapath_sync as lag
 from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
@@ -29,7 +30,7 @@ numbers = iter(range(1, 1000))
 
 
 def install(*ports: int, group: Prefix = GROUP) -> FlowOp:
-    return FlowOp(OpKind.INSTALL, Flow(Match(group), 1000, tuple(map(Output, ports))))
+    return FlowOp(OpKind.INSTALL, Flow(PrefixMatch(group), 1000, tuple(map(Output, ports))))
 
 
 def packet() -> bytes:

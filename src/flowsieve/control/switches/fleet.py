@@ -12,7 +12,7 @@ from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import Change, Ports
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.punt import Punt
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.southbound.fabric import LiveSwitches
 
@@ -29,7 +29,7 @@ class Fleet:
         self,
         names: Collection[str],
         switches: LiveSwitches,
-        tag: Tag,
+        encoding: Encoding,
         deliveries: Mapping[str, Mapping[int, Deliver]],
         *,
         aim: Callable[[str], Mapping[Dz, Ports]],
@@ -41,7 +41,7 @@ class Fleet:
     ) -> None:
         self.reachable: set[str] = set()  # the switches that can be asked
         self._switches = switches
-        self._tag = tag
+        self._encoding = encoding
         self._punts = punts
 
         def reconciler(name: str, belief: Belief) -> Reconciler:
@@ -57,7 +57,7 @@ class Fleet:
             )
 
         self._make = reconciler
-        self._reconciler = {name: reconciler(name, Belief(tag, deliveries.get(name))) for name in names}
+        self._reconciler = {name: reconciler(name, Belief(encoding, deliveries.get(name))) for name in names}
 
     def grow(self, deliveries: Mapping[str, Mapping[int, Deliver]]) -> list[Reconciler]:
         """Have these switches, known or new, count their ports otherwise, and deliver there; the new ones.
@@ -66,7 +66,7 @@ class Fleet:
         """
         new = []
         for name, own in deliveries.items():
-            belief = Belief(self._tag, own)
+            belief = Belief(self._encoding, own)
             if name in self._reconciler:
                 self._reconciler[name].belief = belief
                 self._reconciler[name].doubt("the network has grown at it")

@@ -9,7 +9,7 @@ from flowsieve.content.event import check_event
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.trace import Step, trace
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
@@ -56,7 +56,7 @@ class Explanation:
 def explain(
     topology: Topology,
     plan: IndexPlan,
-    tag: Tag,
+    encoding: Encoding,
     tables: Mapping[str, Iterable[Flow]],
     advertisements: Sequence[Interest],
     subscriptions: Sequence[Interest],
@@ -67,7 +67,9 @@ def explain(
     """Follow an event that a host publishes; the trees tell which hosts a switch serves through a port."""
     values = check_event(plan.schema, values)
     topology.endpoint(host)
-    case = _Case(topology, tag, {s: tuple(flows) for s, flows in tables.items()}, subscriptions, host, trees)
+    case = _Case(
+        topology, encoding, {s: tuple(flows) for s, flows in tables.items()}, subscriptions, host, trees
+    )
     wanted = [each for each in subscriptions if each.host != host and each.filter.matches(values)]
     if not any(each.host == host and each.filter.matches(values) for each in advertisements):
         why = f"no advertisement of {host} holds the event, so it is not published"
@@ -90,15 +92,15 @@ def explain(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Case:
     topology: Topology
-    tag: Tag
+    encoding: Encoding
     tables: Mapping[str, tuple[Flow, ...]]
     subscriptions: Sequence[Interest]
     publisher: str
     trees: TreeMap
 
     def steps(self, dz: Dz) -> tuple[Step, ...]:
-        prefix = self.tag.prefix(dz)
-        return trace(self.topology, self.tables, self.publisher, prefix.family, prefix.first)
+        to = self.encoding.address_of(dz)
+        return trace(self.topology, self.tables, self.publisher, self.encoding.family, to)
 
     def hop(self, dz: Dz, step: Step) -> Hop:
         ids: dict[str, None] = {}
@@ -106,7 +108,7 @@ class _Case:
             assert step.flow is not None
             for each in self._cause(dz, step.flow, self._served(dz, step.switch, to)):
                 ids[each.id] = None
-        return Hop(step.switch, step.came_from, self.tag.address(dz), step.flow, step.out, tuple(ids))
+        return Hop(step.switch, step.came_from, self.encoding.text(dz), step.flow, step.out, tuple(ids))
 
     def _behind(self, dz: Dz, switch: str, port: int) -> frozenset[str]:
         return hosts_behind(self.topology, self.trees.tree_of(dz), switch, port)
@@ -119,11 +121,8 @@ class _Case:
     def _cause(self, dz: Dz, flow: Flow, served: list[Interest]) -> list[Interest]:
         """Those for which a packet is sent: who wants its dz, or else whose dz the entry was widened over."""
         wanted = [each for each in served if each.dz.covers(dz)]
-        destination = flow.match.destination
-        if wanted or not self.tag.group.covers(destination):
-            return wanted
-        own = DzSet.of(self.tag.dz(destination))
-        return [each for each in served if each.dz.overlaps(own)]
+        own = None if wanted else self.encoding.dz_of(flow.match)
+        return wanted if own is None else [each for each in served if each.dz.overlaps(DzSet.of(own))]
 
     def reason(self, missed: Interest, walks: Sequence[tuple[Dz, Sequence[Step]]]) -> str:
         """Why a subscription that matches does not get the event."""
@@ -146,7 +145,6 @@ class _Case:
                     if to in (step.came_from, *step.out) or host not in self._behind(dz, step.switch, port):
                         continue
                     if step.flow is None:
-                        yield f"{step.switch} has no entry for {self.tag.address(dz)} and drops it"
+                        yield f"{step.switch} has no entry for {self.encoding.text(dz)} and drops it"
                     else:
-                        entry = step.flow.match.destination
-                        yield f"the entry of {step.switch} for {entry} does not send it to {to}"
+                        yield f"the entry of {step.switch} for {step.flow.match} does not send it to {to}"

@@ -125,7 +125,7 @@ def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None
     return Snapshot.of(
         scenario.topology,
         state.plan,
-        scenario.tag,
+        scenario.encoding,
         stage.tables() if tables is None else tables,
         state.advertisements.values(),
         state.subscriptions.values(),

@@ -78,7 +78,15 @@ async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, ob
     subscriptions, offers = list(state.subscriptions.values()), list(state.advertisements.values())
     tables = await dispatcher.tables()
     found = explain(
-        state.topology, state.plan, dispatcher.tag, tables, offers, subscriptions, host, values, state.trees
+        state.topology,
+        state.plan,
+        dispatcher.encoding,
+        tables,
+        offers,
+        subscriptions,
+        host,
+        values,
+        state.trees,
     )
     published = any(each.filter.matches(values) for each in state.publishes(host))
     return plain_explanation(state.topology, found, published)

@@ -250,14 +250,14 @@ class Channel:
         if not answer.failure.table_full:
             flow = ops[answer.op_index].flow
             return SwitchError(
-                f"switch {self.switch} refused {ops[answer.op_index].kind.value} of {flow.match.destination} "
+                f"switch {self.switch} refused {ops[answer.op_index].kind.value} of {flow.match} "
                 f"at priority {flow.priority}: {answer.failure.reason}"
             )
         # The switch does not say how much room it has; it was full when it came to that operation.
         entries = await self._ask(link, link.list_entries())
         held = {(entry.match, entry.priority) for entry in entries}
         for op in ops[: answer.op_index]:
-            key = match_bytes(op.flow.match.destination), op.flow.priority
+            key = match_bytes(op.flow.match), op.flow.priority
             if op.kind is OpKind.INSTALL:
                 held.add(key)
             elif op.kind is OpKind.REMOVE:
@@ -282,7 +282,6 @@ class Channel:
             self._waiting -= 1
 
 
-def _by_key(flow: Flow) -> tuple[int, int, int, int]:
-    """The order of `Flow.key`, of plain numbers: tables are large."""
-    where = flow.match.destination
-    return where.family, where.bits, where.length, flow.priority
+def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:
+    """The order of flows, of plain numbers: tables are large."""
+    return flow.match.sort_key, flow.priority

@@ -182,18 +182,14 @@ class OpenFlowFabric(LiveSwitches):
                 continue  # what an entry does, need not be said to remove it
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(
-                    f"{flow.match.destination} goes to {len(flow.actions)} ports of switch {switch}; "
+                    f"{flow.match} goes to {len(flow.actions)} ports of switch {switch}; "
                     f"a message has room for {MOST_ACTIONS}"
                 )
             if what := flow.flaw:
-                raise SwitchError(
-                    f"switch {switch} cannot do what is asked for {flow.match.destination}: {what}"
-                )
+                raise SwitchError(f"switch {switch} cannot do what is asked for {flow.match}: {what}")
             for action in flow.actions:
                 if not 1 <= action.port <= MAX_PORT:
-                    raise SwitchError(
-                        f"switch {switch} has no port {action.port} for {flow.match.destination}"
-                    )
+                    raise SwitchError(f"switch {switch} has no port {action.port} for {flow.match}")
 
     @asynccontextmanager
     async def _followed(self, switch: str) -> AsyncIterator[Channel]:

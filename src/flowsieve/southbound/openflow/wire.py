@@ -17,7 +17,7 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
-from flowsieve.header.address import address_text
+from flowsieve.header.address import WIDTH, address_text
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
@@ -31,6 +31,7 @@ COMMANDS = {
     OpKind.REMOVE: ofp.OFPFC_DELETE_STRICT,
 }
 ETH_TYPES = {4: 0x0800, 6: 0x86DD}
+SOURCE_FIELDS = {4: "ipv4_src", 6: "ipv6_src"}
 FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
 
 _HEADER = struct.Struct("!BBHI")  # version, type, length, xid
@@ -371,14 +372,12 @@ def bundled_flow_mod(xid: int, bundle: int, op: FlowOp, decrement: bool) -> byte
 
 
 def _flow_mod(op: FlowOp, decrement: bool) -> Any:
-    prefix = op.flow.match.destination
-    fields: dict[str, object] = {"eth_type": ETH_TYPES[prefix.family]}
-    address = address_text(prefix.family, prefix.first)
-    mask = (1 << prefix.width) - (1 << prefix.width - prefix.length)
-    if prefix.length == prefix.width:
-        fields[FIELDS[prefix.family]] = address
-    elif prefix.length:
-        fields[FIELDS[prefix.family]] = (address, address_text(prefix.family, mask))
+    family = op.flow.match.family
+    fields: dict[str, object] = {"eth_type": ETH_TYPES[family]}
+    for name, part in zip((SOURCE_FIELDS[family], FIELDS[family]), op.flow.match.parts, strict=True):
+        if part is not None and part.mask:
+            value, mask = (address_text(family, number) for number in (part.value, part.mask))
+            fields[name] = (value, mask) if part.mask + 1 != 1 << WIDTH[family] else value
     instructions = []
     if op.kind is not OpKind.REMOVE and op.flow.actions:
         actions = [parser.OFPActionDecNwTtl()] if decrement else []
