@@ -11,6 +11,7 @@ from flowsieve.flow.diff import OpKind
 from flowsieve.flow.entry import Action, Deliver, Flow, Output, content_flow
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import PrefixEncoding
+from flowsieve.header.match import parse_match
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 
@@ -51,3 +52,14 @@ def test_an_entry_in_our_group_that_is_not_ours_is_to_be_removed(
     (op,) = belief.read([stray, ours, elsewhere])
     assert (op.kind, op.flow) == (OpKind.REMOVE, stray)
     assert belief.held == {Dz.parse("11"): (1, 2)}
+
+
+def test_an_entry_with_masks_in_our_group_is_to_be_removed_and_others_are_left() -> None:
+    strays = [
+        Flow(parse_match(dst, src), 1003, (Output(1),))
+        for dst, src in (("ff0e::5/ffff::f", None), ("ff0e::/ffff::", "fd00::1/ffff::1"))
+    ]
+    others = [Flow(parse_match(dst), 1003, (Output(1),)) for dst in ("ff15::5/ffff::f", "0e::5/ff::f")]
+    belief = Belief(ENCODING)
+    assert [op.flow for op in belief.read([*others, *strays])] == strays
+    assert belief.held == {}

@@ -4,13 +4,13 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.errors import BadTopology
+from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.entry import Flow, Output, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, Witness, verify
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding, encoding_of
-from flowsieve.header.match import PrefixMatch
+from flowsieve.header.match import PrefixMatch, parse_match
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
@@ -208,3 +208,9 @@ def test_unknown_names_are_refused_with_a_hint():
         verdict({"s4": []}, [])
     with pytest.raises(BadTopology, match="no host 'h4'"):
         verdict({}, [interest("h4", "True")])
+
+
+def test_an_entry_with_masks_is_named_and_not_judged():
+    label = Flow(parse_match("ff0e::5/ffff::f"), 1000, (Output(1),))
+    with pytest.raises(BadInput, match=r"switch s2: the entry for dst ff0e::5/ffff::f at priority 1000"):
+        verdict({**LINE, "s2": [*LINE["s2"], label]}, [])
