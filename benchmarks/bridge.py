@@ -8,17 +8,17 @@ from contextlib import ExitStack, contextmanager
 
 from benchmarks.frames import Frames, frames_to
 from benchmarks.wire import Sender, Tap, cores_parted, forget_decisions, received
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 SWITCH, FROM, TO = "s1", "h0", "h1"
 TOPOLOGY = Topology.make([], {FROM: SWITCH, TO: SWITCH}, switches=[SWITCH])
 OUT = TOPOLOGY.port(SWITCH, TO)
@@ -52,12 +52,12 @@ class Bridge:
         where = {SWITCH: f"unix:{self.lab.management(SWITCH)}"}
         with OpenFlowSwitches(OpenFlowFabric(where, decrement=decrement)) as switches:
             switches.wait_connected()
-            _change(switches, flows, Kind.INSTALL)
+            _change(switches, flows, OpKind.INSTALL)
             try:
                 forget_decisions(self.lab)
                 yield
             finally:
-                _change(switches, flows, Kind.REMOVE)
+                _change(switches, flows, OpKind.REMOVE)
 
     def arrived(self) -> int:
         """Packets that the far host's interface has received."""
@@ -97,7 +97,7 @@ class Bridge:
         return rate, [(came[number] - left[number]) / 1e3 for number in came if number in left]
 
 
-def _change(switches: OpenFlowSwitches, flows: Sequence[Flow], kind: Kind) -> None:
+def _change(switches: OpenFlowSwitches, flows: Sequence[Flow], kind: OpKind) -> None:
     ticket = switches.apply(SWITCH, [FlowOp(kind, flow) for flow in flows])
     switches.settle()
     if ticket.done != len(flows):

@@ -37,7 +37,7 @@ def judged(load: Load, controller: Controller, network: EmbeddedNetwork) -> tupl
     hosts = list(network.topology.hosts)
     events = load.events().take(np.arange(SAMPLE, len(load.points)))
     publishers = np.arange(len(events)) % PUBLISHERS * (HOSTS // PUBLISHERS)
-    packets = packets_of(events, controller.state.plan, controller.tag)
+    packets = packets_of(events, controller.state.plan, controller.encoding)
     batch = network.deliver(publishers[packets.rows], packets.hi, packets.lo)
     got = np.zeros((HOSTS, len(events)), np.bool_)
     got[batch.host, packets.rows[batch.event]] = True

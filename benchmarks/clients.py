@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from benchmarks.bench import Result, at_most, rounded
 from benchmarks.loads import narrow
-from benchmarks.served import TAG, application, served
+from benchmarks.served import ENCODING, application, served
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client
 from flowsieve.client.stats import Stats
@@ -60,7 +60,7 @@ async def turn(
 
 async def played(events: list[dict[str, int]]) -> tuple[list[Spent], list[int], Stats]:
     """All events, turn by turn; the numbers of those that came, and what the subscriber counted."""
-    state = ControlState(TOPOLOGY, RegularPlan.make(narrow(0, 0).schema, room=TAG.room))
+    state = ControlState(TOPOLOGY, RegularPlan.make(narrow(0, 0).schema, room=ENCODING.room))
     got: list[int] = []
     async with (
         asyncio.timeout(LONGEST_SECONDS),

@@ -23,9 +23,10 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.last_hop import deliveries_of
+from flowsieve.header.encoding import PrefixEncoding
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
@@ -42,12 +43,12 @@ from flowsieve.testing.lab_control import controlled
 SWITCHES, ENTRIES = 20, 1_000  # at least so many content flows on every switch
 STARTS, ROUNDS, WARM_ROUNDS = 5, 40, 5
 PATIENCE_SECONDS = 60.0
-TAG, ASIDE = POOLS["ipv6"][0], POOLS["ipv6"][-1]
+ENCODING, ASIDE = (PrefixEncoding(POOLS["ipv6"][i]) for i in (0, -1))
 ACKNOWLEDGED, BARRIERS = "acknowledged", "by barriers alone"
 PEER = "one flow-mod and barrier per switch, in turn"
 INSTALL, REMOVE = (
     Packer().pack(1, [FlowOp(kind, content_flow(ASIDE, Dz(0, 0), (1,)))])
-    for kind in (Kind.INSTALL, Kind.REMOVE)
+    for kind in (OpKind.INSTALL, OpKind.REMOVE)
 )
 SMALL, LARGE = "range of 2 x 2 values", "range of 31 x 31 values"
 
@@ -66,7 +67,7 @@ class Work:
         """Every host publishes anything, and subscriptions come until every switch has its entries."""
         topology = ring(SWITCHES)
         load = narrow(2_000, 0)
-        plan = RegularPlan.make(load.schema, room=TAG.room)
+        plan = RegularPlan.make(load.schema, room=ENCODING.room)
         hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
         there = [Request(Op.ADVERTISE, f"a-{host}", host, everything) for host in hosts]
         state = ControlState(topology, plan)
@@ -123,7 +124,7 @@ async def by_barriers(lab: Lab, state: ControlState) -> AsyncIterator[Dispatcher
         dispatcher.heard(event)
 
     fabric = OpenFlowFabric(addresses, timing=Timing(lag=0.0), report=heard)
-    dispatcher = Dispatcher(state, fabric, TAG, deliveries_of(lab.topology, TAG.group.family))
+    dispatcher = Dispatcher(state, fabric, ENCODING, deliveries_of(lab.topology, ENCODING.family))
     async with dispatcher, fabric:
         yield dispatcher
 
@@ -134,7 +135,7 @@ async def started(work: Work) -> tuple[float, float]:
     lab = up(work.topology)
     try:
         there = time.perf_counter()
-        async with asyncio.timeout(PATIENCE_SECONDS), controlled(lab, work.state(), TAG) as dispatcher:
+        async with asyncio.timeout(PATIENCE_SECONDS), controlled(lab, work.state(), ENCODING) as dispatcher:
             await dispatcher.settled()
             ready = time.perf_counter()
             fewest = min(map(len, (await dispatcher.tables()).values()))  # as the switches themselves tell
@@ -162,10 +163,10 @@ async def arms(work: Work) -> AsyncIterator[tuple[dict[str, Dispatcher], dict[st
     """
     async with AsyncExitStack() as stack:
         labs = [stack.enter_context(running(work.topology)) for _ in range(3)]
-        async with controlled(labs[2], work.state(), TAG) as dispatcher:
+        async with controlled(labs[2], work.state(), ENCODING) as dispatcher:
             await dispatcher.settled()
         ours = {
-            ACKNOWLEDGED: await stack.enter_async_context(controlled(labs[0], work.state(), TAG)),
+            ACKNOWLEDGED: await stack.enter_async_context(controlled(labs[0], work.state(), ENCODING)),
             BARRIERS: await stack.enter_async_context(by_barriers(labs[1], work.state())),
         }
         for dispatcher in ours.values():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench import Result, rounded
-from benchmarks.bridge import OUT, TAG, Bridge, bridge
+from benchmarks.bridge import ENCODING, OUT, Bridge, bridge
 from benchmarks.loads import TOP, Load, boxes_around, narrow, schema_of
 from benchmarks.plot import line_plot
 from benchmarks.spread import SUBSCRIBERS, Spread
@@ -67,7 +67,7 @@ def random_table(entries: int, seed: int = 1) -> tuple[list[Flow], list[int]]:
     dz = [
         Dz(cell << more | draw.getrandbits(more), 20 + more) for cell, more in zip(cells, longer, strict=True)
     ]
-    return [content_flow(TAG, each, (OUT,)) for each in dz], [TAG.prefix(each).first for each in dz]
+    return [content_flow(ENCODING, each, (OUT,)) for each in dz], [ENCODING.address_of(each) for each in dz]
 
 
 def processing(on: Bridge, entries: int, size: int) -> dict[str, list[float]]:

@@ -33,7 +33,7 @@ def delivery() -> dict[str, float]:
     load = zipf(1_000, DELIVERED)
     controller, network = controlled(load, 64, 16)
     events = load.events()
-    packets = packets_of(events, controller.state.plan, controller.tag)
+    packets = packets_of(events, controller.state.plan, controller.encoding)
     publishers = np.arange(len(events)) % 16 * 4
     network.deliver(publishers, packets.hi, packets.lo)
     spent = min(seconds(lambda: network.deliver(publishers, packets.hi, packets.lo)) for _ in range(ROUNDS))

@@ -12,8 +12,8 @@ from pathlib import Path
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from benchmarks.bench import Result, at_least, rounded, seconds
-from flowsieve.flow.diff import Change, FlowOp, Kind, flow_op
-from flowsieve.header.tag import POOLS
+from flowsieve.flow.diff import Change, FlowOp, OpKind, flow_op
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.lab.lab import running
 from flowsieve.network.topology import Topology
@@ -24,7 +24,7 @@ from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
 FLOWS, ROUNDS, PORTS = 10_000, 15, 8
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 def difference(seed: int = 0) -> list[Change]:
@@ -77,9 +77,9 @@ def applied(switches: OpenFlowSwitches, ops: Sequence[FlowOp]) -> None:
 
 def run() -> Result:
     changes = difference()
-    ops = [flow_op(change, TAG) for change in changes]
+    ops = [flow_op(change, ENCODING) for change in changes]
     packed = Packer().pack(10, ops)
-    unpacked = Packer().pack(10, [FlowOp(Kind.REMOVE, op.flow) for op in ops])
+    unpacked = Packer().pack(10, [FlowOp(OpKind.REMOVE, op.flow) for op in ops])
     topology = Topology.make([], {f"h{i}": "s1" for i in range(PORTS)}, switches=["s1"])
     with (
         running(topology) as lab,
@@ -92,7 +92,7 @@ def run() -> Result:
         arms = {
             "operations to acknowledgement": lambda: applied(switches, ops),
             "table difference to acknowledgement": lambda: applied(
-                switches, [flow_op(change, TAG) for change in changes]
+                switches, [flow_op(change, ENCODING) for change in changes]
             ),
             "packed beforehand, with a barrier": lambda: raw.take(packed),
         }

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.bench import Result, at_least, at_most, rounded
-from benchmarks.bridge import FROM, OUT, SETTLE_SECONDS, SWITCH, TAG, TO, TOPOLOGY, Bridge, bridge
+from benchmarks.bridge import ENCODING, FROM, OUT, SETTLE_SECONDS, SWITCH, TO, TOPOLOGY, Bridge, bridge
 from benchmarks.loads import Load, narrow
 from benchmarks.wire import Sender, decisions, misses, switch_seconds
 from flowsieve.client.batch_packets import packets_of
@@ -49,20 +49,20 @@ class Passed:
 
 def content_table(load: Load) -> list[Flow]:
     """The entries that make a host's subscriptions, as many as it takes to have enough of them."""
-    plan = RegularPlan.make(load.schema, room=TAG.room)
+    plan = RegularPlan.make(load.schema, room=ENCODING.room)
     state = ControlState(TOPOLOGY, plan)
     state.step([Request(Op.ADVERTISE, "all", FROM, Filter.parse("True", load.schema))])
     for i, filter in enumerate(load.filters()):
         state.step([Request(Op.SUBSCRIBE, f"s{i}", TO, filter)])
         if i % 10 == 0 and len(state.table(SWITCH)) >= FLOWS:
             break
-    return [content_flow(TAG, dz, ports) for dz, ports in state.table(SWITCH).items()]
+    return [content_flow(ENCODING, dz, ports) for dz, ports in state.table(SWITCH).items()]
 
 
 def matching_addresses(load: Load, flows: Sequence[Flow]) -> list[int]:
     """Addresses of events that the entries forward, each once, in random order."""
-    plan = RegularPlan.make(load.schema, room=TAG.room)
-    packets = packets_of(load.events(), plan, TAG)
+    plan = RegularPlan.make(load.schema, room=ENCODING.room)
+    packets = packets_of(load.events(), plan, ENCODING)
     by_length: dict[int, set[int]] = {}
     for flow in flows:
         by_length.setdefault(flow.match.destination.length, set()).add(flow.match.destination.bits)
@@ -127,7 +127,7 @@ def run() -> Result:
     flows = content_table(load)
     addresses = matching_addresses(load, flows)
     with bridge() as on, on.sending(on.frames(addresses, SIZE)) as sender:
-        arms = {CONTENT: flows, PLAIN: [content_flow(TAG, Dz(0, 0), (OUT,))]}
+        arms = {CONTENT: flows, PLAIN: [content_flow(ENCODING, Dz(0, 0), (OUT,))]}
         took: dict[str, list[Passed]] = {name: [] for name in arms}
         for round_number in range(ROUNDS + 1):
             for name, table in arms.items():

@@ -20,7 +20,7 @@ from itertools import pairwise
 from benchmarks.bench import Result, at_least, at_most, rounded
 from benchmarks.loads import zipf
 from benchmarks.network import subscriptions
-from benchmarks.served import TAG, served
+from benchmarks.served import ENCODING, served
 from benchmarks.talk import Logs, Pair, Values
 from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
@@ -106,7 +106,7 @@ def crowded() -> tuple[ControlState, list[Values]]:
     """A fat-tree with publishers and hundreds of subscriptions of others, and events that the two will exchange."""
     load, topology = zipf(SUBSCRIPTIONS, 10 * DISTINCT), fat_tree(4)
     hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
-    state = ControlState(topology, RegularPlan.make(load.schema, room=TAG.room))
+    state = ControlState(topology, RegularPlan.make(load.schema, room=ENCODING.room))
     publishers = [
         Request(Op.ADVERTISE, f"a{i}", hosts[i * len(hosts) // PUBLISHERS], everything)
         for i in range(PUBLISHERS)

@@ -13,7 +13,7 @@ from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables, TableUpdate
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import fat_tree
@@ -34,10 +34,10 @@ def controlled(
     load: Load, hosts: int, publishers: int, settings: Settings | None = None, **network: Any
 ) -> tuple[Controller, EmbeddedNetwork]:
     """A fat-tree on which some hosts publish anything and the load's boxes are subscribed to, over all hosts."""
-    topology, tag = small_fat_tree(hosts), POOLS["ipv6"][0]
+    topology, encoding = small_fat_tree(hosts), encoding_of("ipv6")
     switches = EmbeddedNetwork(topology, **network)
-    plan = RegularPlan.make(load.schema, room=tag.room)
-    controller = Controller(ControlState(topology, plan, settings=settings), switches, tag)
+    plan = RegularPlan.make(load.schema, room=encoding.room)
+    controller = Controller(ControlState(topology, plan, settings=settings), switches, encoding)
     names, everything = list(topology.hosts), Filter.parse("True", load.schema)
     requests = [
         Request(Op.ADVERTISE, f"a{i}", names[i * hosts // publishers], everything) for i in range(publishers)

@@ -9,14 +9,14 @@ from functools import partial
 from flowsieve.client.session import Client, connect
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.testing.lab_control import controlled
 
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 @asynccontextmanager
@@ -24,7 +24,7 @@ async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
     """The network of a state as a lab, with the tables that follow from it in place."""
     with running(state.topology) as lab:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
-        async with controlled(lab, state, TAG) as dispatcher:
+        async with controlled(lab, state, ENCODING) as dispatcher:
             await dispatcher.settled()
             desk = CallHandler(dispatcher, groups, HOST_INTERFACE)
             async with taking_calls(desk, dispatcher, [f"unix:{lab.requests}"]):

@@ -28,7 +28,7 @@ from benchmarks.campus import (
 )
 from benchmarks.churning import DEADLINE, Churner, LossyWire, Tally, as_fast, inband
 from benchmarks.daemon import ControllerProcess
-from benchmarks.served import TAG
+from benchmarks.served import ENCODING
 from flowsieve.client.control_session import Transport
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
@@ -46,7 +46,7 @@ DISPATCHER, CORE = "dispatcher alone, same switches", "core alone"
 
 
 def fresh() -> ControlState:
-    network, plan = topology(), RegularPlan.make(SCHEMA, room=TAG.room)
+    network, plan = topology(), RegularPlan.make(SCHEMA, room=ENCODING.room)
     state = ControlState(network, plan, settings=Settings(budget=BUDGET))
     state.step(advertisements(list(network.hosts)))
     return state
@@ -80,7 +80,7 @@ class Plan:
 
 async def by_dispatcher(lab: Lab) -> dict[str, float]:
     tally, filters = Tally(), [Filter.parse(text, SCHEMA) for text in FILTERS]
-    async with controlled(lab, fresh(), TAG) as dispatcher:
+    async with controlled(lab, fresh(), ENCODING) as dispatcher:
         await dispatcher.settled()
         end = time.perf_counter() + SECONDS
 

@@ -16,7 +16,7 @@ from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
@@ -25,7 +25,7 @@ from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 SIZE = 126
 DEFAULTS = Settings()
 SUBSCRIBERS = 15  # hosts; their subscriptions come in turn
@@ -42,8 +42,8 @@ class Spread:
         self._lab = lab
         self._size = size
         self._hosts = list(lab.topology.hosts)
-        plan = RegularPlan.make(load.schema, room=TAG.room)
-        self._controller = Controller(ControlState(lab.topology, plan, settings=settings), switches, TAG)
+        plan = RegularPlan.make(load.schema, room=ENCODING.room)
+        self._controller = Controller(ControlState(lab.topology, plan, settings=settings), switches, ENCODING)
         everything = Filter.parse("True", load.schema)
         self._controller.submit([Request(Op.ADVERTISE, "all", self._hosts[0], everything)])
         self._requests = [
@@ -51,7 +51,7 @@ class Spread:
             for i, filter in enumerate(load.filters())
         ]
         self._served = 0
-        packets = packets_of(load.events(), plan, TAG)
+        packets = packets_of(load.events(), plan, ENCODING)
         addresses = [hi << 64 | lo for hi, lo in zip(packets.hi.tolist(), packets.lo.tolist(), strict=True)]
         own = lab.addresses(self._hosts[0])
         frames = frames_to(addresses, Prefix.parse(own.ipv6).first, own.mac, size)

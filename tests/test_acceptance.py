@@ -66,7 +66,7 @@ class Walker:
 
     @property
     def width(self) -> int:
-        return self.scenario.tag.group.width
+        return self.scenario.encoding.tag.group.width
 
     def met(self, switch: str, dst: str) -> Key | None:
         """The entry that a packet meets at a switch."""
@@ -156,7 +156,7 @@ def check_loss(verdict: dict[str, Any], walker: Walker) -> None:
     offers, wants = interests(scenario, "adv"), interests(scenario, "sub")
     assert any(offer.host == witness["publisher"] and offer.filter.matches(event) for offer in offers)
     (dz,) = scenario.plan.encode(event)
-    got = walker.copies(witness["publisher"], scenario.tag.address(dz))
+    got = walker.copies(witness["publisher"], scenario.encoding.text(dz))
     losing = {want.host for want in wants if want.filter.matches(event) and not got[want.host]}
     assert any(witness["where"].startswith(f"{host} wants it") for host in losing)
 

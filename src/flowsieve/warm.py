@@ -68,7 +68,7 @@ def warm() -> None:
         with pubsub.subscribe("h1", "level < 50 or kind in ('a', 'b')"):
             pubsub.publish("h0", values[3])
             pubsub.explain("h0", values[3])
-        packets = packets_of(events, small, pubsub.tag)
+        packets = packets_of(events, small, pubsub.encoding)
         pubsub.network.deliver(np.zeros(len(packets.rows), np.int64), packets.hi, packets.lo)
         for down in ({frozenset(("s0", "s1"))}, ()):
             pubsub.state.rewire(down)

@@ -14,7 +14,7 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.header.address import address_text
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
@@ -35,7 +35,7 @@ class Fabric:
 
     def __init__(self, control: str, plan: IndexPlan | None = None) -> None:
         self.control = control
-        self.tag = POOLS["ipv6"][0]
+        self.encoding = encoding_of("ipv6")
         self.state = ControlState(NETWORK, plan or RegularPlan.make(SCHEMA, bits=7))
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
@@ -48,7 +48,7 @@ class Fabric:
     async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
         """A controller that takes calls; it remembers as long as this object."""
         switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
-        dispatcher = Dispatcher(self.state, switches, self.tag, drain=0, ledger=self.ledger)
+        dispatcher = Dispatcher(self.state, switches, self.encoding, drain=0, ledger=self.ledger)
         async with dispatcher:
             for switch in NETWORK.switches:
                 switches.connect(switch)

@@ -10,6 +10,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
+from flowsieve.header.encoding import encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE
@@ -80,12 +81,12 @@ def test_all_that_are_rejected_are_counted_and_the_first_few_told() -> None:
 
 @pytest.mark.parametrize("header", POOLS)
 def test_the_packets_of_a_batch_are_those_of_its_events_one_by_one(header: str) -> None:
-    tag = POOLS[header][0]
-    plan = RegularPlan.make(SCHEMA, room=tag.room)
+    encoding = encoding_of(header)
+    plan = RegularPlan.make(SCHEMA, room=encoding.room)
     events = batch(*((f"e{n}", "h1", n * 37 % 1024, n / 99, ("buy", "sell")[n % 2]) for n in range(100)))
-    packets = packets_of(events, plan, tag)
+    packets = packets_of(events, plan, encoding)
     assert packets.rows.tolist() == list(range(100))
-    expected = [tag.address(dz) for row in range(100) for dz in plan.encode(events.event(row))]
+    expected = [encoding.text(dz) for row in range(100) for dz in plan.encode(events.event(row))]
     assert packets.addresses().tolist() == expected
     assert len(set(expected)) > 50
 
@@ -95,10 +96,10 @@ def test_the_addresses_are_those_of_the_design() -> None:
         Schema.parse({name: {"type": "int", "min": 0, "max": 99} for name in "AB"}), bits=6
     )
     events = EventBatch.from_events(plan.schema, "h1", [{"A": 65, "B": 55}])
-    assert packets_of(events, plan, POOLS["ipv6"][0]).addresses().tolist() == ["ff0e:c800::"]
-    assert POOLS["ipv4"][0].address(Dz.parse("0101")) == "225.168.0.0"
+    assert packets_of(events, plan, encoding_of("ipv6")).addresses().tolist() == ["ff0e:c800::"]
+    assert encoding_of("ipv4").text(Dz.parse("0101")) == "225.168.0.0"
 
 
 def test_no_events_make_no_packets() -> None:
-    packets = packets_of(batch(), RegularPlan.make(SCHEMA), POOLS["ipv6"][0])
+    packets = packets_of(batch(), RegularPlan.make(SCHEMA), encoding_of("ipv6"))
     assert packets.addresses().tolist() == []

@@ -7,12 +7,13 @@ from flowsieve.client.outbox import Datagram, Outbox
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.header.encoding import PrefixEncoding, encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 PLAN = RegularPlan.make(SCHEMA, bits=5)
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 def wants(text: str) -> Filter:
@@ -23,7 +24,7 @@ class Scene:
     """A publisher and a subscriber with a coarse index, so that false positives are there."""
 
     def __init__(self, remembered: int = 100, **subscriptions: str) -> None:
-        self.inbox = Inbox(SCHEMA, TAG, b"myself  ", Stats(), remembered)
+        self.inbox = Inbox(SCHEMA, ENCODING, b"myself  ", Stats(), remembered)
         self.outbox = self.publisher(b"other   ")
         for id, text in subscriptions.items():
             self.inbox.open(id, wants(text))
@@ -31,7 +32,7 @@ class Scene:
 
     @staticmethod
     def publisher(name: bytes) -> Outbox:
-        made = Outbox(PLAN, TAG, name)
+        made = Outbox(PLAN, ENCODING, name)
         made.advertised["all"] = wants("True")
         return made
 
@@ -138,7 +139,7 @@ def test_a_closed_subscription_gets_and_claims_nothing() -> None:
 
 def test_events_under_another_tag_are_filtered_and_unchecked() -> None:
     scene = Scene(cheap="price < 50")
-    scene.outbox = Outbox(PLAN, POOLS["ipv6"][1], b"other   ")
+    scene.outbox = Outbox(PLAN, PrefixEncoding(POOLS["ipv6"][1]), b"other   ")
     scene.outbox.advertised["all"] = wants("True")
     assert len(scene.take(scene.send(10))) == 1
     assert scene.counts == {"received": 1, "delivered": 1, "unchecked": 1}

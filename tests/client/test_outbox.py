@@ -8,7 +8,8 @@ from flowsieve.client.outbox import Outbox
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, BadValue
-from flowsieve.header.tag import POOLS, Tag
+from flowsieve.header.encoding import Encoding, PrefixEncoding, encoding_of
+from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.protocol.event_message import Kind, decode
 
@@ -19,27 +20,30 @@ SCHEMA = Schema.parse(
         "note": {"type": "string"},
     }
 )
+IPV6 = encoding_of("ipv6")
 CHEAP = {"price": 10, "side": "buy", "note": "ok"}
 
 
-def outbox(tag: Tag = POOLS["ipv6"][0], *promises: str) -> Outbox:
-    made = Outbox(RegularPlan.make(SCHEMA, bits=11), tag, b"publishr")
+def outbox(encoding: Encoding = IPV6, *promises: str) -> Outbox:
+    made = Outbox(RegularPlan.make(SCHEMA, bits=11), encoding, b"publishr")
     for promise in promises or ("price < 500",):
         made.advertised[promise] = Filter.parse(promise, SCHEMA)
     return made
 
 
-@pytest.mark.parametrize("tag", [POOLS["ipv6"][0], POOLS["ipv6"][1], POOLS["ipv4"][0]], ids=str)
-def test_an_event_goes_to_the_address_of_its_dz_and_says_so(tag: Tag) -> None:
-    box = outbox(tag)
+@pytest.mark.parametrize(
+    "encoding", [IPV6, PrefixEncoding(POOLS["ipv6"][1]), encoding_of("ipv4")], ids=lambda each: str(each.tag)
+)
+def test_an_event_goes_to_the_address_of_its_dz_and_says_so(encoding: Encoding) -> None:
+    box = outbox(encoding)
     (datagram,) = box.event(CHEAP, b"more")
     message = decode(datagram.payload)
     assert (message.kind, message.publisher, message.seq) == (Kind.EVENT, b"publishr", 1)
     assert (message.values, message.data) == (CHEAP, b"more")
     assert message.destination == datagram.destination
     (dz,) = RegularPlan.make(SCHEMA, bits=11).encode(CHEAP)
-    assert message.dz(tag) == dz
-    assert datagram.destination == tag.prefix(dz).first.to_bytes(tag.group.width // 8, "big")
+    assert message.dz(encoding) == dz
+    assert datagram.destination == encoding.address_of(dz).to_bytes(encoding.tag.group.width // 8)
 
 
 def test_events_are_numbered_from_one_and_stamped() -> None:
@@ -72,7 +76,7 @@ def test_a_bad_event_is_refused_and_leaves_no_gap(
 
 
 def test_nothing_is_published_that_was_not_advertised() -> None:
-    box = Outbox(RegularPlan.make(SCHEMA), POOLS["ipv6"][0], b"publishr")
+    box = Outbox(RegularPlan.make(SCHEMA), IPV6, b"publishr")
     with pytest.raises(BadValue, match="nothing is advertised"):
         box.event(CHEAP)
 

@@ -20,7 +20,7 @@ from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
 from flowsieve.control.state import ControlState
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
@@ -53,12 +53,12 @@ class Place:
 
 @asynccontextmanager
 async def place(lab: Lab, path: Path, header: str = "ipv6") -> AsyncIterator[Place]:
-    tag = POOLS[header][0]
-    state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=9, room=tag.room))
+    encoding = encoding_of(header)
+    state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=9, room=encoding.room))
     own = [lab.addresses(host) for host in NETWORK.hosts]
     groups = [each.events_ipv6 if header == "ipv6" else each.events_ipv4 for each in own]
     control = f"unix:{path / 'control'}"
-    async with asyncio.timeout(SECONDS), controlled(lab, state, tag) as dispatcher:
+    async with asyncio.timeout(SECONDS), controlled(lab, state, encoding) as dispatcher:
         await dispatcher.settled()
         async with (
             taking_calls(

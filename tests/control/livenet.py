@@ -12,7 +12,7 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import content_flow
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -22,7 +22,7 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 SCHEMA = Schema.parse(
     {"a": {"type": "int", "min": 0, "max": 255}, "b": {"type": "int", "min": 0, "max": 255}}
 )
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 class Net:
@@ -33,7 +33,7 @@ class Net:
         self.network = EmbeddedNetwork(self.topology, capacity)
         self.fabric = EmbeddedFabric(self.network, self._heard)
         state = ControlState(self.topology, RegularPlan.make(SCHEMA))
-        self.dispatcher = Dispatcher(state, self.fabric, TAG, patience=patience, drain=0)
+        self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=patience, drain=0)
         self.numbers = iter(range(10**6))
 
     def _heard(self, event: SwitchEvent) -> None:
@@ -53,7 +53,7 @@ class Net:
         assert verdict.holds, verdict
         state = self.dispatcher.state
         for switch in self.topology.switches:
-            flows = {content_flow(TAG, dz, ports) for dz, ports in state.table(switch).items()}
+            flows = {content_flow(ENCODING, dz, ports) for dz, ports in state.table(switch).items()}
             assert set(self.network.read(switch)) == flows
 
 

@@ -10,10 +10,11 @@ from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import TableFull
-from flowsieve.flow.diff import FlowOp, Kind, Ports
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind, Ports
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
+from flowsieve.header.match import PrefixMatch
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import line
@@ -21,7 +22,7 @@ from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 99} for name in "AB"})
 PLAN = RegularPlan.make(SCHEMA, bits=6)
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 LINE = line(3)
 EVENT = {"A": 10, "B": 10}
 
@@ -35,16 +36,16 @@ WANT = request(Op.SUBSCRIBE, "s", "h2", "A < 50")
 
 
 def control(network: EmbeddedNetwork, **settings: int) -> Controller:
-    return Controller(ControlState(LINE, PLAN, settings=Settings(**settings)), network, TAG)
+    return Controller(ControlState(LINE, PLAN, settings=Settings(**settings)), network, ENCODING)
 
 
 def held(network: EmbeddedNetwork, switch: str) -> dict[Dz, Ports]:
-    return {TAG.dz(flow.match.destination): flow.ports for flow in network.read(switch)}
+    return {ENCODING.dz_of(flow.match): flow.ports for flow in network.read(switch)}
 
 
 def publish(network: EmbeddedNetwork, host: str = "h0") -> None:
     (dz,) = PLAN.encode(EVENT)
-    network.send(host, TAG.address(dz))
+    network.send(host, ENCODING.text(dz))
 
 
 def test_on_return_slow_switches_have_acknowledged_and_the_belief_is_what_they_hold() -> None:
@@ -119,10 +120,10 @@ def test_a_repair_sets_right_what_was_changed_behind_the_controllers_back() -> N
     controller.submit([OFFER, WANT, request(Op.SUBSCRIBE, "t", "h1", "B >= 50")])
     before = controller.tables()
     lost = before["s0"][0]
-    elsewhere = Flow(Match(Prefix.parse("ff02::/16")), 7, (Output(1),))
-    stray = Flow(Match(Prefix.parse("ff0e:8000::/17")), 3000, (Output(1), Output(2)))
-    network.apply("s0", [FlowOp(Kind.REMOVE, lost), FlowOp(Kind.INSTALL, elsewhere)])
-    network.apply("s1", [FlowOp(Kind.INSTALL, stray)])
+    elsewhere = Flow(PrefixMatch(Prefix.parse("ff02::/16")), 7, (Output(1),))
+    stray = Flow(PrefixMatch(Prefix.parse("ff0e:8000::/17")), 3000, (Output(1), Output(2)))
+    network.apply("s0", [FlowOp(OpKind.REMOVE, lost), FlowOp(OpKind.INSTALL, elsewhere)])
+    network.apply("s1", [FlowOp(OpKind.INSTALL, stray)])
     network.settle()
     assert not controller.verify().holds
     assert controller.repair() == 2  # the smallest difference, never a wipe
@@ -134,8 +135,8 @@ def test_a_repair_sets_right_what_was_changed_behind_the_controllers_back() -> N
 
 def test_a_repair_leaves_entries_outside_our_groups_alone() -> None:
     network = EmbeddedNetwork(LINE)
-    foreign = Flow(Match(Prefix.parse("10.0.0.0/8")), 5, (Output(1),))
-    network.apply("s1", [FlowOp(Kind.INSTALL, foreign)])
+    foreign = Flow(PrefixMatch(Prefix.parse("10.0.0.0/8")), 5, (Output(1),))
+    network.apply("s1", [FlowOp(OpKind.INSTALL, foreign)])
     network.settle()
     assert control(network).repair() == 0
     assert network.read("s1") == (foreign,)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from livenet import SCHEMA, TAG, Net, running
+from livenet import ENCODING, SCHEMA, Net, running
 
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.proof.verify import verify
 from flowsieve.index.dz import Dz
@@ -97,7 +97,9 @@ def test_a_restarted_switch_gets_its_table_back_and_strays_go() -> None:
             await net.ask(Op.SUBSCRIBE, "h2", "a < 16 or b > 200")
             net.fabric.restart("s1")
             await net.holds()
-            net.network.apply("s1", [FlowOp(Kind.INSTALL, content_flow(TAG, Dz.parse("1111"), (1, 2)))])
+            net.network.apply(
+                "s1", [FlowOp(OpKind.INSTALL, content_flow(ENCODING, Dz.parse("1111"), (1, 2)))]
+            )
             assert await net.dispatcher.repair() == 1
             await net.holds()
 
@@ -141,7 +143,7 @@ def test_a_link_stays_fenced_while_a_switch_that_lost_its_controller_would_still
             tables = {switch: net.network.read(switch) for switch in net.topology.switches}
             assert net.topology.port(a, b) in {port for flow in tables[a] for port in flow.ports}
             for closed, loops in ((net.fabric.closed, False), ((), True)):
-                proof = verify(replace(state.view(TAG, tables), subscriptions=(), down=closed))
+                proof = verify(replace(state.view(ENCODING, tables), subscriptions=(), down=closed))
                 assert bool(proof.loops) == loops
             net.fabric.connect(a)
             await net.holds()

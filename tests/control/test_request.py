@@ -1,6 +1,9 @@
-"""Requests carry a filter if and only if they add something."""
+"""Requests say what they ask for, a filter or dz, if and only if they add something."""
 
 from __future__ import annotations
+
+import json
+from functools import partial
 
 import pytest
 
@@ -8,8 +11,10 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.flow.tables.compiler import Side
+from flowsieve.index.dzset import DzSet
 
-ALL = Filter.parse("True", Schema.parse({"a": {"type": "bool"}}))
+SCHEMA = Schema.parse({"a": {"type": "bool"}})
+ALL = Filter.parse("True", SCHEMA)
 
 
 def test_ops_know_their_side_and_whether_they_add() -> None:
@@ -22,7 +27,37 @@ def test_ops_know_their_side_and_whether_they_add() -> None:
 
 
 @pytest.mark.parametrize("op", Op)
-def test_only_what_adds_has_a_filter(op: Op) -> None:
-    Request(op, "r", "h", ALL if op.adding else None)
-    with pytest.raises(AssertionError, match="a filter is for"):
-        Request(op, "r", "h", None if op.adding else ALL)
+def test_what_adds_has_either_a_filter_or_dz_and_what_ends_has_neither(op: Op) -> None:
+    for filter, dz in ((ALL, None), (None, DzSet.of("01")), (ALL, DzSet.of("01")), (None, None)):
+        if ((filter is None) + (dz is None) == 1) if op.adding else (filter is None and dz is None):
+            Request(op, "r", "h", filter, dz)
+        else:
+            with pytest.raises(AssertionError, match="a filter or dz"):
+                Request(op, "r", "h", filter, dz)
+
+
+def test_every_op_has_a_reverse_of_the_same_side() -> None:
+    for op in Op:
+        assert op.reverse.reverse is op
+        assert (op.reverse.side, op.reverse.adding) == (op.side, not op.adding)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(Op.SUBSCRIBE, "r", "h", ALL),
+        Request(Op.ADVERTISE, "r", "north", dz=DzSet.of("01", "1")),
+        Request(Op.UNSUBSCRIBE, "r", "h"),
+    ],
+    ids=str,
+)
+def test_what_a_request_asks_for_survives_as_a_json_value(request_: Request) -> None:
+    told = json.loads(json.dumps(request_.told))
+    read = Request.read(request_.op, "r", request_.endpoint, told, partial(Filter.parse, schema=SCHEMA))
+    assert read == request_
+
+
+@pytest.mark.parametrize(("op", "told"), [(Op.SUBSCRIBE, None), (Op.UNSUBSCRIBE, "True"), (Op.SUBSCRIBE, 3)])
+def test_what_does_not_fit_the_op_is_no_request(op: Op, told: object) -> None:
+    with pytest.raises(ValueError, match=op.value):
+        Request.read(op, "r", "h", told, partial(Filter.parse, schema=SCHEMA))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from flowsieve.control.memory.sqlite_journal import SqliteJournal, look
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.tables.compiler import Tables
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.tree import TreeMap
@@ -30,7 +30,7 @@ SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 63} for name in "a
 PLAN = RegularPlan.make(SCHEMA)
 TOPOLOGY = generate("star:4")
 CAPACITY = 14
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 def fresh(tables: Tables, trees: TreeMap | None) -> ControlState:
@@ -54,7 +54,9 @@ class House:
         try:
             state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.tables))
             fabric = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
-            dispatcher = Dispatcher(state, fabric, TAG, patience=10, drain=0, journal=journal, ledger=ledger)
+            dispatcher = Dispatcher(
+                state, fabric, ENCODING, patience=10, drain=0, journal=journal, ledger=ledger
+            )
             async with asyncio.timeout(60), dispatcher:
                 for switch in TOPOLOGY.switches:
                     fabric.connect(switch)

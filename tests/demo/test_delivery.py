@@ -8,7 +8,7 @@ import numpy as np
 from flowsieve.client.batch_packets import screen
 from flowsieve.demo.delivery import send
 from flowsieve.demo.telling import Telling
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 
 
 def test_all_that_was_wanted_arrived_and_applications_saw_exactly_that(told: Telling) -> None:
@@ -48,7 +48,7 @@ def test_a_batch_does_what_publishing_one_by_one_does(told: Telling) -> None:
 def test_flows_that_are_missing_are_noticed(untold: Telling) -> None:
     network = untold.pubsub.network
     switch = untold.story.topology.hosts[untold.story.subscriptions[0].host]
-    network.apply(switch, [FlowOp(Kind.REMOVE, flow) for flow in network.read(switch)])
+    network.apply(switch, [FlowOp(OpKind.REMOVE, flow) for flow in network.read(switch)])
     assert untold.delivered.lost > 0
     assert untold.delivered.matched != untold.delivered.matching
     assert not untold.delivered.holds

@@ -6,7 +6,7 @@ import pytest
 
 from flowsieve.demo.__main__ import main, tell
 from flowsieve.demo.telling import Telling
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 
 
 def test_the_demo_tells_its_story_and_writes_its_page(
@@ -43,7 +43,7 @@ def test_a_network_that_loses_something_fails_the_demo(
 ) -> None:
     network = untold.pubsub.network
     switch = untold.story.topology.hosts[untold.story.subscriptions[0].host]
-    network.apply(switch, [FlowOp(Kind.REMOVE, flow) for flow in network.read(switch)])
+    network.apply(switch, [FlowOp(OpKind.REMOVE, flow) for flow in network.read(switch)])
     assert not tell(untold, tmp_path / "index.html")
     assert "The tables do not hold" in capsys.readouterr().out
     assert "The tables do not hold" in (tmp_path / "index.html").read_text()

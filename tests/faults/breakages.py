@@ -101,7 +101,7 @@ async def delete_a_flow(world: World, dice: random.Random) -> None:
     held = await world.dispatcher.switches.read(switch)
     flow = dice.choice(held)
     async with world.outage():
-        match = f"ipv6,ipv6_dst={flow.match.destination}"
+        match = f"ipv6,ipv6_dst={flow.match}"
         await asyncio.to_thread(
             ofctl, world, switch, "del-flows", f"priority={flow.priority},{match}", "--strict"
         )

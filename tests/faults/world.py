@@ -17,7 +17,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.errors import SwitchError
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
@@ -28,7 +28,7 @@ from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.testing.lab_control import controlled
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 MARGIN = 0.3  # seconds around a fault in which a packet may be under way
 ATTEMPTS = 20  # at reading all tables
 TIMING = Timing(answer=1.0, echo=0.3, silence=1.2, last_retry=0.2)
@@ -100,7 +100,7 @@ async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
         async with (
             asyncio.timeout(seconds),
             controlled(
-                lab, state, TAG, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
+                lab, state, ENCODING, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
             ) as dispatcher,
             taking_calls(
                 CallHandler(dispatcher, groups, HOST_INTERFACE), dispatcher, [f"unix:{lab.requests}"]

@@ -3,31 +3,34 @@
 import pytest
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.diff import Change, Kind, flow_op
-from flowsieve.flow.entry import Deliver, Flow, Match, Output, content_flow
+from flowsieve.flow.diff import Change, OpKind, flow_op
+from flowsieve.flow.entry import Deliver, Flow, Output, content_flow
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import encoding_of
+from flowsieve.header.match import PrefixMatch
 from flowsieve.index.dz import Dz
 
-TAG = Tag(Prefix.parse("ff0e::/16"))
+ENCODING = encoding_of("ipv6")
 HOSTS = {port: Deliver(port, 0x333300000000 + port, Prefix(6, 0xFF02 << 112 | port, 128)) for port in (2, 4)}
 
 
 def test_deliveries_come_after_plain_outputs_each_in_the_order_of_ports():
-    flow = content_flow(TAG, Dz.parse("110"), (1, 2, 3, 4, 5), HOSTS)
+    flow = content_flow(ENCODING, Dz.parse("110"), (1, 2, 3, 4, 5), HOSTS)
     assert flow.actions == (Output(1), Output(3), Output(5), HOSTS[2], HOSTS[4])
     assert flow.ports == (1, 2, 3, 4, 5)
     assert flow.flaw is None
 
 
 def test_only_ports_of_the_entry_are_delivered_to():
-    assert content_flow(TAG, Dz.parse("1"), (1, 4), HOSTS).actions == (Output(1), HOSTS[4])
-    assert content_flow(TAG, Dz.parse("1"), (1, 3), HOSTS) == content_flow(TAG, Dz.parse("1"), (1, 3))
+    assert content_flow(ENCODING, Dz.parse("1"), (1, 4), HOSTS).actions == (Output(1), HOSTS[4])
+    assert content_flow(ENCODING, Dz.parse("1"), (1, 3), HOSTS) == content_flow(
+        ENCODING, Dz.parse("1"), (1, 3)
+    )
 
 
 def test_an_operation_brings_the_deliveries_along():
-    op = flow_op(Change(Dz.parse("1"), (1,), (1, 2)), TAG, HOSTS)
-    assert (op.kind, op.flow.actions) == (Kind.MODIFY, (Output(1), HOSTS[2]))
+    op = flow_op(Change(Dz.parse("1"), (1,), (1, 2)), ENCODING, HOSTS)
+    assert (op.kind, op.flow.actions) == (OpKind.MODIFY, (Output(1), HOSTS[2]))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_a_delivery_needs_a_whole_address(mac, address):
 
 
 def test_what_a_new_destination_would_spoil_is_a_flaw():
-    match = Match(Prefix.parse("ff0e::/16"))
+    match = PrefixMatch(Prefix.parse("ff0e::/16"))
     assert "comes after a delivery" in str(Flow(match, 1, (HOSTS[2], Output(1))).flaw)
     other = Deliver(1, 0, Prefix.parse("224.128.0.1/32"))
     assert "right is the same family" in str(Flow(match, 1, (other,)).flaw)

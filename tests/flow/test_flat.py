@@ -1,16 +1,13 @@
 """A flow table laid out flat."""
 
-import numpy as np
-
-from flowsieve.flow.entry import Flow, Match, Output
-from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, keys_under, look_up
+from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS, Tag
-from flowsieve.index.dz import Dz
+from flowsieve.header.match import PrefixMatch
 
 
 def flow(prefix: str, *ports: int, priority: int = 1000) -> Flow:
-    return Flow(Match(Prefix.parse(prefix)), priority, tuple(map(Output, ports)))
+    return Flow(PrefixMatch(Prefix.parse(prefix)), priority, tuple(map(Output, ports)))
 
 
 def intervals(flows: list[Flow], family: int = 6, ports: int = 8) -> list[tuple[int, int, int]]:
@@ -81,15 +78,3 @@ def test_look_up_finds_nothing_in_another_family():
 def test_keys_and_addresses_are_inverse():
     for family, address in ((4, 0xE1A80000), (6, 0xFF0E_C800 << 96 | 5)):
         assert address_of(family, *key_of(family, address)) == address
-
-
-def test_the_keys_of_dz_under_a_tag_are_those_of_their_addresses():
-    dzs = [Dz.parse(text) for text in ("", "1", "110010", "01" * 11, "10" * 56)]
-    for tag in (POOLS["ipv6"][0], POOLS["ipv4"][1], Tag(Prefix.parse("::/0"))):
-        fitting = [dz for dz in dzs if dz.length <= tag.room]
-        left = [dz.bits << (128 - dz.length) for dz in fitting]
-        hi, lo = keys_under(
-            tag, np.array([x >> 64 for x in left], np.uint64), np.array([x % 2**64 for x in left], np.uint64)
-        )
-        keys = [key_of(tag.group.family, tag.prefix(dz).first) for dz in fitting]
-        assert list(zip(hi.tolist(), lo.tolist(), strict=True)) == keys

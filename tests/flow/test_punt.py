@@ -7,7 +7,7 @@ import pytest
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
-from flowsieve.header.frame import Frame, build
+from flowsieve.header.frame import UdpFrame, build
 
 CALLS = {4: Punt.to("224.128.255.1", 7421, rate=10), 6: Punt.to("ff02::f10e:c0:1", 7421, rate=10)}
 
@@ -18,7 +18,9 @@ def packet(family: int, *, port: int = 7421, off: int = 0) -> bytes:
     assert destination is not None
     size = destination.width // 8
     source = bytes(size - 1) + b"\1"
-    return build(Frame(bytes(6), bytes(6), source, (destination.first + off).to_bytes(size), 9, port, b"x"))
+    return build(
+        UdpFrame(bytes(6), bytes(6), source, (destination.first + off).to_bytes(size), 9, port, b"x")
+    )
 
 
 @pytest.mark.parametrize("family", [4, 6])

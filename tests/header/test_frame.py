@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from os_ken.lib.packet import ethernet, ipv4, ipv6, packet, udp
 
 from flowsieve.errors import BadMessage
-from flowsieve.header.frame import Frame, build, group_mac, parse
+from flowsieve.header.frame import UdpFrame, build, parse
 
 ports = st.integers(0, 0xFFFF)
 macs = st.binary(min_size=6, max_size=6)
 
 
 @st.composite
-def frames(draw: st.DrawFn, most: int = 1500) -> Frame:
+def frames(draw: st.DrawFn, most: int = 1500) -> UdpFrame:
     addresses = st.binary(min_size=(size := draw(st.sampled_from([4, 16]))), max_size=size)
-    return Frame(
+    return UdpFrame(
         draw(macs),
         draw(macs),
         draw(addresses),
@@ -95,7 +95,7 @@ def test_a_changed_bit_is_found_where_checksums_cover_it(frame, data):
 
 def sample(family: int) -> bytes:
     size = 4 if family == 4 else 16
-    return build(Frame(bytes(6), bytes(6), bytes([1]) * size, bytes([2]) * size, 1, 2, b"payload"))
+    return build(UdpFrame(bytes(6), bytes(6), bytes([1]) * size, bytes([2]) * size, 1, 2, b"payload"))
 
 
 def changed(family: int, at: int, value: bytes) -> bytes:
@@ -152,11 +152,4 @@ def test_what_no_packet_can_say_is_refused(given_, what):
         "payload": b"",
     }
     with pytest.raises(BadMessage, match=what):
-        Frame(**fields | given_)
-
-
-def test_groups_have_mac_addresses_of_their_own():
-    assert group_mac(bytes([224, 128, 255, 1])).hex() == "01005e00ff01"
-    assert group_mac(bytes.fromhex("ff02" + "0" * 20 + "00c00001")).hex() == "333300c00001"
-    with pytest.raises(BadMessage, match=r"10\.0\.0\.1 is the address of one host"):
-        group_mac(bytes([10, 0, 0, 1]))
+        UdpFrame(**fields | given_)

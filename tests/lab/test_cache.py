@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.vswitchd import ask
@@ -23,9 +24,9 @@ INSIDE_BOTH = "ff0e:8081::"
 SECONDS = 10.0
 
 
-def entry(kind: Kind, prefix: Prefix) -> FlowOp:
+def entry(kind: OpKind, prefix: Prefix) -> FlowOp:
     to_b = (Output(NETWORK.port("s1", "b")),)
-    return FlowOp(kind, Flow(Match(prefix), 1000 + prefix.length - 16, to_b))
+    return FlowOp(kind, Flow(PrefixMatch(prefix), 1000 + prefix.length - 16, to_b))
 
 
 def send(lab: Lab, address: str) -> None:
@@ -49,13 +50,13 @@ def test_a_removed_entry_leaves_no_cached_decision_behind() -> None:
             OpenFlowFabric(addresses, control=f"unix:{lab.control}") as fabric,
         ):
             await fabric.wait_connected()
-            await fabric.apply("s1", [entry(Kind.INSTALL, WIDE), entry(Kind.INSTALL, NARROW)])
+            await fabric.apply("s1", [entry(OpKind.INSTALL, WIDE), entry(OpKind.INSTALL, NARROW)])
             end = time.monotonic() + SECONDS
             while not cached(lab) and time.monotonic() < end:
                 send(lab, INSIDE_BOTH)
                 await asyncio.sleep(0.01)
             assert any("/ffff:ff80::" in line for line in cached(lab))
-            await fabric.apply("s1", [entry(Kind.REMOVE, NARROW)])
+            await fabric.apply("s1", [entry(OpKind.REMOVE, NARROW)])
             assert not any("/ffff:ff80::" in line for line in cached(lab))
 
     with running(NETWORK) as lab:

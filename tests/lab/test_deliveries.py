@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, content_flow
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import address_text
-from flowsieve.header.tag import POOLS, Tag
+from flowsieve.header.encoding import Encoding, encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.hosts import PORT, Hosts
@@ -48,7 +48,7 @@ def joined(lab: Lab, host: str, family: int, group: str) -> socket.socket:
 
 
 @contextmanager
-def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
+def delivering(family: int, encoding: Encoding) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
     """A lab in which all events go to all hosts; `e` alone has no address of its own for them."""
     with running(NETWORK) as lab, ExitStack() as sockets:
         addresses = {switch: f"unix:{lab.management(switch)}" for switch in NETWORK.switches}
@@ -60,8 +60,8 @@ def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
         ):
             for switch in NETWORK.switches:
                 ports = range(1, len(NETWORK.neighbours(switch)) + 1)
-                flow = content_flow(tag, Dz(0, 0), ports, last[switch])
-                ticket = switches.apply(switch, [FlowOp(Kind.INSTALL, flow)])
+                flow = content_flow(encoding, Dz(0, 0), ports, last[switch])
+                ticket = switches.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
                 switches.settle()
                 assert ticket.error is None
                 assert switches.read(switch) == (flow,)
@@ -70,17 +70,17 @@ def delivering(family: int, tag: Tag) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
 
 @pytest.mark.parametrize("family", [6, 4])
 def test_each_host_gets_events_at_its_own_group_and_neighbours_at_the_events(family):
-    tag = POOLS["ipv6" if family == 6 else "ipv4"][0]
+    encoding = encoding_of("ipv6" if family == 6 else "ipv4")
     cells = [Dz(number, 16) for number in range(EVENTS)]
-    with delivering(family, tag) as (lab, hosts, sockets):
+    with delivering(family, encoding) as (lab, hosts, sockets):
         own = {
             host: sockets.enter_context(joined(lab, host, family, _group(lab, host, family)))
             for host in "abcd"
         }
         second = sockets.enter_context(joined(lab, "b", family, _group(lab, "b", family)))
-        plain = [sockets.enter_context(joined(lab, "e", family, tag.address(cell))) for cell in cells[:10]]
+        plain = [sockets.enter_context(joined(lab, "e", family, encoding.text(cell))) for cell in cells[:10]]
         for number, cell in enumerate(cells):
-            hosts.send(0, family, tag.prefix(cell).first, b"event %d" % number)
+            hosts.send(0, family, encoding.address_of(cell), b"event %d" % number)
         expected = {b"event %d" % number for number in range(EVENTS)}
         for receiver in (own["b"], own["c"], own["d"], second):
             assert {receiver.recv(100) for _ in range(EVENTS)} == expected

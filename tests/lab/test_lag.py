@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.topology import Topology
@@ -89,11 +90,13 @@ def flooded(lab: Lab, place: Path) -> Iterator[Flood]:
                 os.close(descriptor)
 
 
-def sent_to(port: int, kind: Kind) -> list[FlowOp]:
+def sent_to(port: int, kind: OpKind) -> list[FlowOp]:
     """All cells go to one port."""
     bits = (CELLS - 1).bit_length()
     return [
-        FlowOp(kind, Flow(Match(Prefix(6, 0xFF0E << bits | i, 16 + bits)), 1000 + bits, (Output(port),)))
+        FlowOp(
+            kind, Flow(PrefixMatch(Prefix(6, 0xFF0E << bits | i, 16 + bits)), 1000 + bits, (Output(port),))
+        )
         for i in range(CELLS)
     ]
 
@@ -105,13 +108,13 @@ async def hammer(lab: Lab, fabric: OpenFlowFabric, flood: Flood) -> list[tuple[s
     before the next change.
     """
     ports = {host: NETWORK.port("s1", host) for host in ("b", "c")}
-    await fabric.apply("s1", sent_to(ports["b"], Kind.INSTALL))
+    await fabric.apply("s1", sent_to(ports["b"], OpKind.INSTALL))
     windows = []
     for number in range(ROUNDS):
         host = "cb"[number % 2]
-        elsewhere = asyncio.create_task(fabric.apply("s2", sent_to(1, Kind.INSTALL)[:1]))
+        elsewhere = asyncio.create_task(fabric.apply("s2", sent_to(1, OpKind.INSTALL)[:1]))
         await asyncio.sleep(number % 10 / 1000)  # so that the datapath is at work already, or not yet
-        await fabric.apply("s1", sent_to(ports[host], Kind.MODIFY))
+        await fabric.apply("s1", sent_to(ports[host], OpKind.MODIFY))
         first = flood.last + 1
         while (last := max(flood.got[host], default=0)) < first + WINDOW:  # later ones may wait at the switch
             await asyncio.sleep(0.001)

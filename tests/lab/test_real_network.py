@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 from flowsieve.errors import LabError, SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.lab import counters, machine
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, labs, running
@@ -102,9 +103,9 @@ def outcome(batch: Batch) -> list[list[int]]:
 
 def install(length: int, bits: int, *ports: int) -> FlowOp:
     flow = Flow(
-        Match(Prefix(6, 0xFF0E << length | bits, 16 + length)), 1000 + length, tuple(map(Output, ports))
+        PrefixMatch(Prefix(6, 0xFF0E << length | bits, 16 + length)), 1000 + length, tuple(map(Output, ports))
     )
-    return FlowOp(Kind.INSTALL, flow)
+    return FlowOp(OpKind.INSTALL, flow)
 
 
 @real

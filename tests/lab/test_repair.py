@@ -13,7 +13,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
@@ -39,7 +39,7 @@ def controlled() -> Iterator[tuple[Lab, OpenFlowSwitches, Controller]]:
         with OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
             switches.wait_connected()
             state = ControlState(topology, RegularPlan.make(SCHEMA))
-            controller = Controller(state, switches, POOLS["ipv6"][0])
+            controller = Controller(state, switches, encoding_of("ipv6"))
             controller.submit(REQUESTS)
             yield lab, switches, controller
 
@@ -64,7 +64,7 @@ def test_an_entry_deleted_behind_the_controllers_back_is_put_back() -> None:
     with controlled() as (lab, _, controller):
         gone = min(controller.tables()["s1"])
         target = ["ovs-ofctl", "-O", "OpenFlow14", "--strict", "del-flows", f"unix:{lab.management('s1')}"]
-        match = f"priority={gone.priority},ipv6,ipv6_dst={gone.match.destination}"
+        match = f"priority={gone.priority},ipv6,ipv6_dst={gone.match}"
         subprocess.run([*target, match], check=True, timeout=10)
         assert not controller.verify().holds
         assert controller.repair() == 1

@@ -6,12 +6,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
+from flowsieve.flow.wiring import Wiring
 from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.match import Masked, MaskedMatch, Match, PrefixMatch, match_on
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.embedded.plain_walk import walk_plainly
 from flowsieve.southbound.embedded.switch import Switch
 
 PORTS = 70
@@ -33,11 +36,26 @@ def prefixes(draw: st.DrawFn) -> Prefix:
     )
 
 
-def flows(ports: int = PORTS) -> st.SearchStrategy[Flow]:
+def masked(family: int) -> st.SearchStrategy[Masked]:
+    """A few bits at the ends of the address, so that they often overlap and seldom make a prefix."""
+    ends = st.tuples(st.integers(0, 7), st.integers(0, 3)).map(lambda n: n[0] << (WIDTH[family] - 3) | n[1])
+    return st.builds(lambda value, mask: Masked(family, value & mask, mask), ends, ends)
+
+
+@st.composite
+def masked_matches(draw: st.DrawFn, families: tuple[int, ...] = (4, 6)) -> Match:
+    family = draw(st.sampled_from(families))
+    return match_on(draw(st.none() | masked(family)), draw(masked(family)))
+
+
+def flows(
+    ports: int = PORTS, matches: st.SearchStrategy[Match] | None = None, priorities: int = 4
+) -> st.SearchStrategy[Flow]:
     outputs = st.lists(st.integers(1, ports), unique=True, max_size=3).map(
         lambda row: tuple(map(Output, row))
     )
-    return st.builds(Flow, st.builds(Match, prefixes()), st.integers(1000, 1003), outputs)
+    matches = st.builds(PrefixMatch, prefixes()) if matches is None else matches
+    return st.builds(Flow, matches, st.integers(1000, 999 + priorities), outputs)
 
 
 @given(st.lists(flows()), st.sampled_from([4, 6]))
@@ -61,23 +79,43 @@ def test_no_interval_of_the_flat_table_could_be_joined_with_the_next(table, fami
     assert (entry[1:] != entry[:-1]).all()
 
 
-@given(st.lists(st.tuples(st.sampled_from(Kind), flows())), st.lists(st.integers(0, 2**32 - 1), min_size=1))
+@given(st.lists(st.tuples(st.sampled_from(OpKind), flows())), st.lists(st.integers(0, 2**32 - 1), min_size=1))
 def test_a_switch_finds_what_a_look_up_in_its_entries_finds(ops, addresses):
-    switch, model = Switch("s1", PORTS), {}
-    for kind, flow in ops:
-        switch.carry_out(FlowOp(kind, flow))
-        if kind is Kind.REMOVE:
-            model.pop(flow.key, None)
-        elif kind is Kind.INSTALL or flow.key in model:
-            model[flow.key] = flow
-    assert switch.flows == tuple(model.values())
+    switch = switch_after(ops)
     for number in addresses:
         for family, address in ((4, number), (6, number << 96), (6, number)):
             assert switch.look_up(family, address) == look_up(switch.flows, family, address)
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(OpKind), flows() | flows(matches=masked_matches())), max_size=30),
+    st.lists(st.tuples(*[st.integers(0, 7), st.integers(0, 3)] * 2), min_size=1),
+)
+def test_a_switch_with_masked_entries_finds_what_a_look_up_finds(ops, packets):
+    switch = switch_after(ops)
+    for *source, high, low in packets:
+        for family, width in WIDTH.items():
+            to, by = high << (width - 3) | low, source[0] << (width - 3) | source[1]
+            assert switch.look_up(family, to, by) == look_up(switch.flows, family, to, by)
+            flat = switch.flat(family)
+            masks = any(isinstance(flow.match, MaskedMatch) for flow in switch.flows)
+            assert (flat is None) == masks
+
+
+def switch_after(ops: list[tuple[OpKind, Flow]]) -> Switch:
+    switch, model = Switch("s1", PORTS), {}
+    for kind, flow in ops:
+        switch.carry_out(FlowOp(kind, flow))
+        if kind is OpKind.REMOVE:
+            model.pop(flow.key, None)
+        elif kind is OpKind.INSTALL or flow.key in model:
+            model[flow.key] = flow
+    assert switch.flows == tuple(model.values())
+    return switch
+
+
 @st.composite
-def networks(draw: st.DrawFn) -> EmbeddedNetwork:
+def networks(draw: st.DrawFn, masks: bool = False) -> EmbeddedNetwork:
     """Small networks with cycles and random tables: packets are lost, doubled, and go round in loops."""
     names = [f"s{i}" for i in range(draw(st.integers(1, 5)))]
     pairs = [(a, b) for a in names for b in names if a < b]
@@ -87,16 +125,13 @@ def networks(draw: st.DrawFn) -> EmbeddedNetwork:
     for switch in names:
         ports = len(network.topology.neighbours(switch))
         if ports:
-            outputs = st.lists(st.integers(1, ports), unique=True, max_size=3).map(
-                lambda row: tuple(map(Output, row))
-            )
             short = st.integers(0, 3).flatmap(
                 lambda n: st.builds(Prefix, st.just(6), st.integers(0, (1 << n) - 1), st.just(n))
             )
-            table = st.lists(
-                st.builds(Flow, st.builds(Match, short), st.integers(1000, 1002), outputs), max_size=6
-            )
-            network.apply(switch, [FlowOp(Kind.INSTALL, flow) for flow in draw(table)])
+            matches = st.builds(PrefixMatch, short)
+            matches = matches | masked_matches((6,)) if masks else matches
+            table = st.lists(flows(ports, matches, 3), max_size=6)
+            network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in draw(table)])
     return network
 
 
@@ -111,17 +146,47 @@ def counted(network: EmbeddedNetwork) -> tuple[object, ...]:
 @settings(max_examples=150)
 @given(networks(), st.data())
 def test_the_batch_path_does_what_packets_do_one_by_one(network, data):
+    assert_same_in_a_batch(network, data)
+
+
+@settings(max_examples=150)
+@given(networks(masks=True), st.data())
+def test_the_batch_path_does_so_with_masked_entries_too(network, data):
+    assert_same_in_a_batch(network, data)
+
+
+@settings(max_examples=50)
+@given(networks(), st.data())
+def test_the_compiled_walk_is_the_plain_one(network, data):
+    hosts = data.draw(st.lists(st.integers(0, len(network.topology.hosts) - 1), min_size=1, max_size=8))
+    hi = np.array([data.draw(st.integers(0, 7)) << 61 for _ in hosts], np.uint64)
+    wiring = Wiring.of(network.topology)
+    switches = [Switch(name, 9) for name in wiring.switches]
+    for switch in switches:
+        for flow in network.read(switch.name):
+            switch.carry_out(FlowOp(OpKind.INSTALL, flow))
+    slots = np.zeros(wiring.slots, np.int64)
+    packets = [(int(wiring.home[host]), 0, int(key) << 64) for host, key in zip(hosts, hi, strict=True)]
+    plain = walk_plainly(wiring, switches, 6, packets, network.hop_limit, slots)
+    batch = network.deliver(np.array(hosts), hi, np.zeros_like(hi))
+    assert (batch.rows.tolist(), batch.host.tolist()) == (plain.rows.tolist(), plain.host.tolist())
+    assert batch.expired == plain.expired
+
+
+def assert_same_in_a_batch(network: EmbeddedNetwork, data: st.DataObject) -> None:
     hosts = list(network.topology.hosts)
-    events = data.draw(st.lists(st.tuples(st.sampled_from(hosts), st.integers(0, 7)), min_size=1, max_size=8))
+    cells = st.integers(0, 7)
+    events = data.draw(st.lists(st.tuples(st.sampled_from(hosts), cells, cells), min_size=1, max_size=8))
     twin = EmbeddedNetwork(network.topology, hop_limit=network.hop_limit)
     for switch in network.topology.switches:
-        twin.apply(switch, [FlowOp(Kind.INSTALL, flow) for flow in network.read(switch)])
+        twin.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in network.read(switch)])
 
-    for number, (host, cell) in enumerate(events):
-        network.send(host, cell << 125, payload=number)
+    for number, (host, cell, source) in enumerate(events):
+        network.send(host, cell << 125, payload=number, source=source << 125)
     network.settle()
-    keys = np.array([key_of(6, cell << 125) for _, cell in events], dtype=np.uint64)
-    batch = twin.deliver([host for host, _ in events], keys[:, 0].copy(), keys[:, 1].copy())
+    keys = np.array([key_of(6, cell << 125) for _, cell, _ in events], dtype=np.uint64)
+    sources = [source << 125 for *_, source in events]
+    batch = twin.deliver([host for host, *_ in events], keys[:, 0].copy(), keys[:, 1].copy(), sources=sources)
 
     assert batch.event.tolist() == sorted(batch.event.tolist())
     copies = Counter(

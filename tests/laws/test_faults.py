@@ -22,7 +22,7 @@ from flowsieve.flow.entry import content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
@@ -34,7 +34,7 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
 PLAN = RegularPlan.make(SCHEMA)
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 class WatchedFabric(EmbeddedFabric):
@@ -65,7 +65,7 @@ class WatchedFabric(EmbeddedFabric):
         offers = [
             Interest(host, host, everything, PLAN.cover(everything, 0, None)) for host in topology.hosts
         ]
-        verdict = verify(NetworkView(topology, PLAN, TAG, tables, offers, [], self.closed))
+        verdict = verify(NetworkView(topology, PLAN, ENCODING, tables, offers, [], self.closed))
         assert not verdict.duplicates and not verdict.loops, verdict
 
 
@@ -77,7 +77,7 @@ class Story:
         trees = TreeMap.spread(topology, 2) if data.draw(st.booleans()) else None
         self.fabric = WatchedFabric(EmbeddedNetwork(topology), lambda event: self.dispatcher.heard(event))
         state = ControlState(topology, PLAN, trees)
-        self.dispatcher = Dispatcher(state, self.fabric, TAG, patience=60, drain=0)
+        self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=60, drain=0)
         self.pending: list[asyncio.Task[object]] = []
         self.number = 0
 
@@ -136,7 +136,7 @@ class Story:
         assert (await self.dispatcher.verify()).holds
         state = self.dispatcher.state
         for switch in self.topology.switches:
-            aim = {content_flow(TAG, dz, ports) for dz, ports in state.table(switch).items()}
+            aim = {content_flow(ENCODING, dz, ports) for dz, ports in state.table(switch).items()}
             assert set(self.fabric.network.read(switch)) == aim
 
 
@@ -158,7 +158,7 @@ class GrowingStory(Story):
         trees = TreeMap.spread(known, 2) if data.draw(st.booleans()) else None
         self.switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
         self.dispatcher = Dispatcher(
-            ControlState(known, PLAN, trees), self.switches, TAG, patience=60, drain=0
+            ControlState(known, PLAN, trees), self.switches, ENCODING, patience=60, drain=0
         )
         self.fabric.report = self.heard
 
@@ -241,7 +241,7 @@ class GrowingStory(Story):
         state, network = self.dispatcher.state, self.fabric.network
         tables = {switch: network.read(switch) for switch in self.topology.switches}
         offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-        assert verify(NetworkView(self.topology, PLAN, TAG, tables, offers, wants, state.down)).holds
+        assert verify(NetworkView(self.topology, PLAN, ENCODING, tables, offers, wants, state.down)).holds
         assert (await self.dispatcher.verify()).holds
 
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Deliver, Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.match import Masked, Match, PrefixMatch, match_on
 from flowsieve.southbound.openflow import wire
-from flowsieve.southbound.openflow.entries import Entry, entries_in
+from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 
 
@@ -21,10 +22,23 @@ def prefixes(draw: st.DrawFn) -> Prefix:
     return Prefix(family, draw(st.integers(0, (1 << length) - 1)), length)
 
 
+def masked(family: int) -> st.SearchStrategy[Masked]:
+    whole = (1 << WIDTH[family]) - 1
+    masks = st.integers(0, whole) | st.sampled_from((0, 1, whole, whole - 1, 0xFF << WIDTH[family] - 8))
+    return st.builds(lambda value, mask: Masked(family, value & mask, mask), st.integers(0, whole), masks)
+
+
+@st.composite
+def masked_matches(draw: st.DrawFn) -> Match:
+    """Of any bits; some are prefixes after all."""
+    family = draw(st.sampled_from((4, 6)))
+    return match_on(draw(st.none() | masked(family)), draw(masked(family)))
+
+
 @st.composite
 def flows(draw: st.DrawFn) -> Flow:
-    match = Match(draw(prefixes()))
-    family, ports = match.destination.family, st.integers(1, 0xFFFFFF00)
+    match = draw(st.builds(PrefixMatch, prefixes()) | masked_matches())
+    family, ports = match.family, st.integers(1, 0xFFFFFF00)
     macs, addresses = st.integers(0, (1 << 48) - 1), st.integers(0, (1 << WIDTH[family]) - 1)
     whole = st.builds(Prefix, st.just(family), addresses, st.just(WIDTH[family]))
     plain = draw(st.lists(st.builds(Output, ports), max_size=6))
@@ -33,7 +47,7 @@ def flows(draw: st.DrawFn) -> Flow:
 
 
 @given(
-    ops=st.lists(st.builds(FlowOp, st.sampled_from(Kind), flows()), min_size=1, max_size=4),
+    ops=st.lists(st.builds(FlowOp, st.sampled_from(OpKind), flows()), min_size=1, max_size=4),
     first=st.integers(0, (1 << 32) - 5),
     bundle=st.none() | st.integers(0, (1 << 32) - 1),
     decrement=st.booleans(),
@@ -48,11 +62,13 @@ def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement)
 
 @given(flow=flows(), decrement=st.booleans(), cookie=st.integers(0, (1 << 64) - 1))
 def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie):
-    message = Packer(decrement).pack(1, [FlowOp(Kind.INSTALL, flow)])
-    match = match_bytes(flow.match.destination)
-    entry = Entry(cookie, flow.priority, match, message[48 + len(match) :])
+    message = Packer(decrement).pack(1, [FlowOp(OpKind.INSTALL, flow)])
+    match = match_bytes(flow.match)
+    entry = SwitchEntry(cookie, flow.priority, match, message[48 + len(match) :])
     assert entry.flow == flow
-    assert entry.destination == flow.match.destination
+    assert entry.destination is not None and flow.match.within(entry.destination)
+    if isinstance(flow.match, PrefixMatch):
+        assert entry.destination == flow.match.destination
     assert entry.ours == (cookie >> 32 == wire.COOKIE >> 32)
 
 
@@ -64,7 +80,7 @@ def test_no_bytes_break_the_reading_of_entries(match, instructions, cut):
     (entry,) = entries_in(body)
     assert (entry.match, entry.instructions) == (match, instructions)
     if entry.flow is not None:
-        assert match_bytes(entry.flow.match.destination) == match
+        assert match_bytes(entry.flow.match) == match
     if 0 < cut < len(body):
         with pytest.raises(wire.ProtocolError):
             list(entries_in(body[:cut]))

@@ -77,7 +77,7 @@ def test_all_who_want_an_event_get_it_and_the_proof_holds(kind: str, data: st.Da
             assert {wants[id] for id in matching} <= set(pubsub.explain("h0", event).delivered)
     assert pubsub.verify().holds
 
-    packets = packets_of(batch.take(rows), plan, pubsub.tag)
+    packets = packets_of(batch.take(rows), plan, pubsub.encoding)
     delivered = pubsub.network.deliver(np.zeros(len(packets.rows), np.int64), packets.hi, packets.lo)
     copies = set(zip(packets.rows[delivered.event].tolist(), delivered.host.tolist(), strict=True))
     assert len(delivered.event) == len(

@@ -20,7 +20,7 @@ from flowsieve.flow.flat import key_of
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
@@ -30,7 +30,7 @@ from flowsieve.southbound.fabric import Ticket
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}, "b": {"type": "int", "min": 0, "max": 7}})
 PLAN = RegularPlan.make(SCHEMA, bits=6)
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 CELLS = [Dz(bits, PLAN.bits) for bits in range(1 << PLAN.bits)]
 END = {Op.SUBSCRIBE: Op.UNSUBSCRIBE, Op.ADVERTISE: Op.UNADVERTISE}
 
@@ -101,12 +101,12 @@ def check_tables(controller: Controller, network: EmbeddedNetwork) -> None:
     """What the switches hold is what is believed and wanted, has room, and serves all that is asked for."""
     state = controller.state
     for switch, flows in tables_of(network).items():
-        held = {TAG.dz(flow.match.destination): flow.ports for flow in flows}
+        held = {ENCODING.dz_of(flow.match): flow.ports for flow in flows}
         assert held == controller.believed(switch) == state.table(switch)
         if state.settings.capacity is not None:
             assert network.peak(switch) <= state.settings.capacity
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
-    verdict = verify(NetworkView(state.topology, PLAN, TAG, tables_of(network), offers, wants))
+    verdict = verify(NetworkView(state.topology, PLAN, ENCODING, tables_of(network), offers, wants))
     assert verdict.holds, verdict.witness
 
 
@@ -116,7 +116,7 @@ def test_after_every_slice_the_tables_hold_are_as_believed_and_were_never_too_fu
     topology = a_topology(random)
     state = a_state(random, topology)
     network = EmbeddedNetwork(topology, state.settings.capacity)
-    controller = Controller(state, network, TAG)
+    controller = Controller(state, network, ENCODING)
     crowd = Crowd(random, list(topology.hosts))
     for _ in range(random.randint(1, 6)):
         outcome = controller.submit(crowd.slice())
@@ -134,7 +134,7 @@ def test_coarse_tables_that_are_free_where_nothing_arrives_keep_up_with_what_doe
         topology, PLAN, settings=Settings(budget=0, capacity=random.randint(3, 5), tables=Tables.FREE)
     )
     network = EmbeddedNetwork(topology, state.settings.capacity)
-    controller = Controller(state, network, TAG)
+    controller = Controller(state, network, ENCODING)
     crowd = Crowd(random, list(topology.hosts))
     for _ in range(25):
         controller.submit(crowd.slice(most=2))
@@ -172,7 +172,7 @@ class Watched:
         """The hosts that a packet from each host in each cell reaches, once for each copy."""
         hosts = list(self.network.topology.hosts)
         pairs = [(host, cell) for host in hosts for cell in CELLS]
-        keys = np.array([key_of(6, TAG.prefix(cell).first) for _, cell in pairs], np.uint64)
+        keys = np.array([key_of(6, ENCODING.address_of(cell)) for _, cell in pairs], np.uint64)
         batch = self.network.deliver([host for host, _ in pairs], keys[:, 0].copy(), keys[:, 1].copy())
         ends = batch.rows.tolist()
         got = [hosts[number] for number in batch.host]
@@ -206,7 +206,7 @@ def test_nothing_served_before_and_after_is_lost_or_doubled_at_any_moment_betwee
     topology = a_topology(random)
     state = a_state(random, topology)
     watched = Watched(EmbeddedNetwork(topology, state.settings.capacity), random)
-    controller = Controller(state, watched, TAG)
+    controller = Controller(state, watched, ENCODING)
     crowd = Crowd(random, list(topology.hosts))
     for _ in range(3):
         before, may_send = promised(state), offered(state)

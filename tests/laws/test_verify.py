@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.flat import look_up
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
@@ -26,7 +26,7 @@ from flowsieve.network.topology import Topology
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 7}, "b": {"type": "int", "min": 0, "max": 3}})
 PLAN = RegularPlan.make(SCHEMA, bits=4)  # a has two values to a cell, so a filter may touch half a cell
 FINE = PLAN.bits + 1  # the longest prefix of an entry: a bit more than any event makes use of
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 EVENTS = [{"a": a, "b": b} for a, b in product(range(8), range(4))]
 Tables = dict[str, list[Flow]]
 
@@ -74,7 +74,7 @@ def cells(length: int) -> Iterator[Dz]:
 
 
 def entry(dz: Dz, ports: set[int]) -> Flow:
-    return Flow(Match(TAG.prefix(dz)), 1000 + dz.length, tuple(map(Output, sorted(ports))))
+    return Flow(ENCODING.match_of(dz), 1000 + dz.length, tuple(map(Output, sorted(ports))))
 
 
 def good_tables(world: World) -> Tables:
@@ -114,15 +114,14 @@ def broken_tables(world: World, random: Random) -> Tables:
                 flows.append(Flow(flow.match, flow.priority, tuple(map(Output, wider))))
         elif what in ("flood", "override") and ports:
             length = random.randint(0, 1 if what == "flood" else FINE)
-            match = Match(TAG.prefix(Dz(random.getrandbits(length), length)))
+            match = ENCODING.match_of(Dz(random.getrandbits(length), length))
             out = ports if what == "flood" else random.sample(ports, min(len(ports), random.randint(0, 3)))
             flows.append(Flow(match, random.randint(1000, 1000 + FINE), tuple(map(Output, out))))
     return tables
 
 
 def outputs(world: World, tables: Tables, switch: str, came_from: str, cell: Dz) -> list[str]:
-    prefix = TAG.prefix(cell)
-    flow = look_up(tables[switch], prefix.family, prefix.first)
+    flow = look_up(tables[switch], ENCODING.family, ENCODING.address_of(cell))
     near = world.topology.neighbours(switch)
     return [near[port - 1] for port in (flow.ports if flow else ()) if near[port - 1] != came_from]
 
@@ -187,7 +186,7 @@ def test_good_tables_hold(random):
     world = a_world(random)
     tables = good_tables(world)
     verdict = verify(
-        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+        NetworkView(world.topology, PLAN, ENCODING, tables, world.advertisements, world.subscriptions)
     )
     assert verdict.holds, verdict.witness
     assert verdict.witness is None
@@ -200,7 +199,7 @@ def test_broken_tables_are_judged_as_sending_every_cell_judges_them(random):
     world = a_world(random)
     tables = broken_tables(world, random)
     verdict = verify(
-        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+        NetworkView(world.topology, PLAN, ENCODING, tables, world.advertisements, world.subscriptions)
     )
     assert (verdict.false_negatives, verdict.duplicates, verdict.loops) == sampled(world, tables)
     assert verdict.holds == (verdict.witness is None)
@@ -211,7 +210,7 @@ def test_a_witness_of_a_loss_or_a_second_copy_really_is_one(random):
     world = a_world(random)
     tables = broken_tables(world, random)
     verdict = verify(
-        NetworkView(world.topology, PLAN, TAG, tables, world.advertisements, world.subscriptions)
+        NetworkView(world.topology, PLAN, ENCODING, tables, world.advertisements, world.subscriptions)
     )
     witness = verdict.witness
     if witness is None or witness.kind not in ("false negative", "duplicate"):

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.errors import BadMessage
+from flowsieve.header.encoding import PrefixEncoding, encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.protocol.event_message import MAX_BYTES, Kind, Message, decode, encode
 
-IPV6, IPV4 = POOLS["ipv6"][0], POOLS["ipv4"][0]
+IPV6, IPV4 = encoding_of("ipv6"), encoding_of("ipv4")
 EVENT = Message(
     Kind.EVENT, b"publishr", 7, bytes.fromhex("ff0ec800" + "00" * 12), 6, (7, 1, 3, 2), {"price": 10, "side": "buy"}
 )  # fmt: skip
@@ -113,7 +114,7 @@ def test_an_event_that_fits_no_datagram_is_refused_before_it_is_sent() -> None:
 def test_the_dz_stands_in_the_destination_behind_the_tag() -> None:
     assert EVENT.dz(IPV6) == Dz.parse("110010")
     assert EVENT.dz(IPV4) is None
-    assert EVENT.dz(POOLS["ipv6"][1]) is None
+    assert EVENT.dz(PrefixEncoding(POOLS["ipv6"][1])) is None
     four = Message(Kind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 4, ())
     assert four.dz(IPV4) == Dz.parse("0101")
     assert Message(Kind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 24, ()).dz(IPV4) is None

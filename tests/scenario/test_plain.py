@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import json
 
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.proof.explain import Explanation, Hop, Miss
 from flowsieve.flow.proof.verify import Verdict, Witness
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch, parse_match
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation, plain_flows, plain_quote, plain_verdict
 from flowsieve.scenario.price import Quote
 
 LINE = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s2"})
-FLOW = Flow(Match(Prefix.parse("ff0e:c000::/19")), 1003, (Output(1), Output(2)))
+FLOW = Flow(PrefixMatch(Prefix.parse("ff0e:c000::/19")), 1003, (Output(1), Output(2)))
 
 
 def test_ports_are_named_by_what_they_lead_to() -> None:
-    wide = Flow(Match(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
+    wide = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
     assert plain_flows(LINE, {"s1": [wide, FLOW], "s2": [FLOW]}) == [
         {"switch": "s1", "priority": 1000, "dst": "ff0e::/16", "out": ["h1"]},
         {"switch": "s1", "priority": 1003, "dst": "ff0e:c000::/19", "out": ["s2", "h1"]},
         {"switch": "s2", "priority": 1003, "dst": "ff0e:c000::/19", "out": ["s1", "h2"]},
+    ]
+
+
+def test_entries_have_masks_as_soon_as_one_needs_them() -> None:
+    label = Flow(parse_match("ff1e::40/ffff::40", "fd00::5/ffff::f"), 20, (Output(1),))
+    assert plain_flows(LINE, {"s1": [label, FLOW]}) == [
+        {"switch": "s1", "table": 0, "priority": 1003, "dst": "ff0e:c000::/ffff:e000::", "out": ["s2", "h1"]},
+        {
+            "switch": "s1",
+            "table": 0,
+            "priority": 20,
+            "src": "fd00::5/ffff::f",
+            "dst": "ff1e::40/ffff::40",
+            "out": ["s2"],
+        },
     ]
 
 

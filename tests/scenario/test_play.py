@@ -138,7 +138,7 @@ def test_a_network_can_be_settled_without_sending_events(scene: Any) -> None:
     state = stage.state
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
     assert verify(
-        NetworkView(scenario.topology, scenario.plan, scenario.tag, stage.tables(), offers, wants)
+        NetworkView(scenario.topology, scenario.plan, scenario.encoding, stage.tables(), offers, wants)
     ).holds
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.scenario.play import Stage, settled
 from flowsieve.scenario.price import DRAWS, false_positive_share, quote, traffic, unwanted_share
 from flowsieve.scenario.read import Scenario, read_scenario
@@ -112,7 +113,7 @@ def test_where_nobody_advertises_there_is_no_traffic_and_no_price(scene: Any) ->
 
 def flood(scenario: Scenario) -> dict[str, list[Flow]]:
     """Tables that send everything out of every port."""
-    everything = Match(Prefix.parse("ff0e::/16"))
+    everything = PrefixMatch(Prefix.parse("ff0e::/16"))
     near = scenario.topology.neighbours
     return {
         switch: [Flow(everything, 1000, tuple(map(Output, range(1, len(near(switch)) + 1))))]

@@ -83,7 +83,7 @@ def requests(*rows: str) -> str:
 def test_a_scenario_is_read_with_its_defaults(folder: Folder) -> None:
     scenario = folder.read(index="")
     assert scenario.schema.names == ("price", "side")
-    assert (scenario.header, str(scenario.tag.group)) == ("ipv6", "ff0e::/16")
+    assert (scenario.header, str(scenario.encoding.tag.group)) == ("ipv6", "ff0e::/16")
     assert scenario.plan.bits == 11  # all that the attributes need
     assert (scenario.budget, scenario.capacity, scenario.tables, scenario.trees) == (32, None, None, 1)
     assert scenario.sample is None
@@ -104,7 +104,7 @@ def test_every_setting_is_taken(folder: Folder) -> None:
     index += 'sample = "events-1.csv"\n'
     network = NETWORK.replace("[network]\n", '[network]\ntable_capacity = 0\ntables = "free"\ntrees = 4\n')
     scenario = folder.read(index=index, network=network)
-    assert scenario.header == "ipv4" and str(scenario.tag.group) == "225.128.0.0/9"
+    assert scenario.header == "ipv4" and str(scenario.encoding.tag.group) == "225.128.0.0/9"
     assert scenario.plan == RegularPlan.make(scenario.schema, 9, ["price"])
     assert (scenario.budget, scenario.capacity, scenario.tables, scenario.trees) == (0, 0, Tables.FREE, 4)
     assert scenario.sample is not None and len(scenario.sample) == 2

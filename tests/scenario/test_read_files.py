@@ -12,10 +12,12 @@ import pytest
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadFilter, BadInput, BadScenario, BadValue
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.scenario.event_files import parse_assignments, read_events
 from flowsieve.scenario.flow_files import read_flows
+from flowsieve.scenario.plain import plain_flows
 from flowsieve.scenario.read import Scenario, read_scenario
 from flowsieve.scenario.request_files import read_filters
 
@@ -177,16 +179,31 @@ def entry(**fields: object) -> dict[str, object]:
 
 def test_flows_are_read_with_ports_for_neighbours(scenario: Scenario) -> None:
     tables = read_flows(dump(scenario, [entry(), entry(priority=1004, out=[])]), scenario)
-    match = Match(Prefix.parse("ff0e:c000::/19"))
+    match = PrefixMatch(Prefix.parse("ff0e:c000::/19"))
     assert tables == {
-        "s1": [Flow(match, 1003, (Output(1), Output(2))), Flow(match, 1004, ())],
-        "s2": [],
+        "s1": (Flow(match, 1003, (Output(1), Output(2))), Flow(match, 1004, ())),
+        "s2": (),
     }
+
+
+def test_flows_are_read_with_masks_and_are_what_was_written(scenario: Scenario) -> None:
+    label = entry(table=0, src="fd00::5/ffff::f", dst="ff1e::40/ffff::40")
+    plain = entry(table=0, dst="ff0e:c000::/ffff:e000::", out=[])
+    tables = read_flows(dump(scenario, [plain, label]), scenario)
+    assert [str(flow.match) for flow in tables["s1"]] == [
+        "ff0e:c000::/19",
+        "src fd00::5/ffff::f dst ff1e::40/ffff::40",
+    ]
+    assert plain_flows(scenario.topology, tables) == [plain, label]
 
 
 @pytest.mark.parametrize(
     ("fields", "parts"),
     [
+        ({"table": 1}, ["table is 1", "right is 0"]),
+        ({"src": "fd00::1", "dst": "ff1e::40/ffff::40"}, ["'fd00::1'", "a value and a mask"]),
+        ({"src": 5}, ["src is 5", "a value and a mask"]),
+        ({"dst": "ff1e::41/ffff::40"}, ["value", "no bit outside its mask"]),
         ({"switch": "s3"}, ["'s3'", "there are 's1', 's2'"]),
         ({"switch": 1}, ["switch is 1", "right is a switch's name"]),
         ({"out": ["h2"]}, ["'h2'", "no neighbour of switch 's1'"]),

@@ -11,11 +11,12 @@ from typing import Any
 
 from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
-from flowsieve.header.frame import Frame, build, group_mac, parse
+from flowsieve.header.frame import UdpFrame, build, parse
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import Packet
 
 SWITCH = "s1"
+CONTROL_MACS = {4: bytes.fromhex("01005e00ff01"), 6: bytes.fromhex("333300c00001")}
 
 
 def message(
@@ -76,7 +77,7 @@ class Network:
         source = bytes([10, 0, 0, port]) if self._family == 4 else bytes([0xFD, *bytes(14), port])
         mac = bytes([2, 0, 0, 0, 0, port])
         return build(
-            Frame(mac, group_mac(destination), source, destination, 5000 + port, CONTROL_PORT, payload)
+            UdpFrame(mac, CONTROL_MACS[self._family], source, destination, 5000 + port, CONTROL_PORT, payload)
         )
 
     def _host_at(self, switch: str, port: int) -> str | None:

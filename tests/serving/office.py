@@ -14,7 +14,7 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.recovery import recover
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -25,7 +25,7 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3", "dee": "s3"})
 GROUPS = {"ann": "ff02::f10e:0:1", "bob": "ff02::f10e:0:2", "cy": "ff02::f10e:0:3"}
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 SECONDS = 20.0
 
 
@@ -55,7 +55,7 @@ class Office:
             state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.capacity))
             self.fabric = EmbeddedFabric(self.network, lambda event: self.dispatcher.heard(event))
             self.dispatcher = Dispatcher(
-                state, self.fabric, TAG, patience=patience, drain=0, journal=journal, ledger=ledger
+                state, self.fabric, ENCODING, patience=patience, drain=0, journal=journal, ledger=ledger
             )
             await stack.enter_async_context(self.dispatcher)
             for switch in NETWORK.switches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,9 +11,11 @@ import pytest
 from vswitch import OpenVSwitch
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Deliver, Flow, Match, Output
-from flowsieve.header.address import Prefix
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Deliver, Flow, Output
+from flowsieve.flow.flat import look_up
+from flowsieve.header.address import Prefix, address_text
+from flowsieve.header.match import Masked, Match, PrefixMatch, match_on, parse_match
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import Switches, Ticket
@@ -67,29 +70,29 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 def flow(prefix: str, *ports: int, priority: int | None = None) -> Flow:
     parsed = Prefix.parse(prefix)
     return Flow(
-        Match(parsed), 1000 + parsed.length if priority is None else priority, tuple(map(Output, ports))
+        PrefixMatch(parsed), 1000 + parsed.length if priority is None else priority, tuple(map(Output, ports))
     )
 
 
 def install(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.INSTALL, flow(*given, **more))
+    return FlowOp(OpKind.INSTALL, flow(*given, **more))
 
 
 def modify(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.MODIFY, flow(*given, **more))
+    return FlowOp(OpKind.MODIFY, flow(*given, **more))
 
 
 def remove(*given: object, **more: int) -> FlowOp:
-    return FlowOp(Kind.REMOVE, flow(*given, **more))
+    return FlowOp(OpKind.REMOVE, flow(*given, **more))
 
 
 def after(flows: set[Flow], ops: list[FlowOp]) -> set[Flow]:
     """What a table holds after operations: the definition."""
     table = {flow.key: flow for flow in flows}
     for op in ops:
-        if op.kind is Kind.REMOVE:
+        if op.kind is OpKind.REMOVE:
             table.pop(op.flow.key, None)
-        elif op.kind is Kind.INSTALL or op.flow.key in table:
+        elif op.kind is OpKind.INSTALL or op.flow.key in table:
             table[op.flow.key] = op.flow
     return set(table.values())
 
@@ -118,6 +121,65 @@ def test_what_is_read_back_is_what_was_installed(bench, prefix):
     assert bench.table("s2") == set()
 
 
+MASKS = [
+    ("ff1e::5/ffff::f", None),
+    ("ff1e::40/ffff::40", "fd00::5/ffff::f"),
+    ("ff1e::/ffff::", "fd00::1/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+    ("ff0e::7/ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fd00::1/ffff::1"),
+    ("225.128.0.1/255.128.0.3", "10.0.0.1/255.0.0.1"),
+]
+
+
+def labelled(dst: str, src: str | None, *ports: int, priority: int = 1000) -> Flow:
+    return Flow(parse_match(dst, src), priority, tuple(map(Output, ports)))
+
+
+@pytest.mark.parametrize(("dst", "src"), MASKS)
+def test_masks_of_source_and_destination_are_read_back(bench, dst, src):
+    assert bench.apply(FlowOp(OpKind.INSTALL, labelled(dst, src, 1, 3))).error is None
+    assert bench.table() == {labelled(dst, src, 1, 3)}
+    bench.apply(FlowOp(OpKind.MODIFY, labelled(dst, src, 2)), install("ff0e::/16", 1))
+    assert bench.table() == {labelled(dst, src, 2), flow("ff0e::/16", 1)}
+    bench.apply(FlowOp(OpKind.REMOVE, labelled(dst, src)))
+    assert bench.table() == {flow("ff0e::/16", 1)}
+
+
+@pytest.mark.real
+def test_open_vswitch_forwards_by_masks_as_a_look_up_does(over_openflow):
+    open_vswitch, switches = over_openflow
+    open_vswitch.ofctl("del-flows", "s1")
+    dice = random.Random(5)
+
+    def some(most: int) -> int:
+        return sum(1 << bit for bit in dice.sample((0, 1, 64, 110), dice.randrange(most + 1)))
+
+    def match() -> Match:
+        source, destination = some(2), some(2)
+        return match_on(
+            Masked(6, source & some(4), source),
+            Masked(6, 0xFF0E << 112 | some(4) & destination, 0xFFFF << 112 | destination),
+        )
+
+    narrowest_last = sorted({match() for _ in range(30)}, key=lambda each: each.rank)
+    table = [
+        Flow(each, 1000 + number, tuple(map(Output, sorted(dice.sample((2, 3, 4), 2)))))
+        for number, each in enumerate(narrowest_last)
+    ]
+    switches.apply("s1", [FlowOp(OpKind.INSTALL, each) for each in table])
+    switches.settle()
+    assert switches.read("s1") == tuple(sorted(table))
+    met = set()
+    for _ in range(40):
+        source, destination = some(4), 0xFF0E << 112 | some(4)
+        packet = f"in_port=1,udp6,nw_ttl=9,ipv6_src={address_text(6, source)}"
+        told = open_vswitch.appctl("ofproto/trace", "s1", f"{packet},ipv6_dst={address_text(6, destination)}")
+        wanted = look_up(table, 6, destination, source)
+        met.add(wanted)
+        ports = tuple(map(int, re.findall(r"^ +output:(\d+)$", told, re.MULTILINE)))
+        assert ports == (wanted.ports if wanted else ()), told
+    assert len(met) > 5
+
+
 def test_ports_are_read_back_in_their_order(bench):
     bench.apply(install("ff0e::/16", 3, 1, 4, 2))
     assert bench.table() == {flow("ff0e::/16", 3, 1, 4, 2)}
@@ -132,19 +194,19 @@ HOSTS = {
 def delivered(group: str, *ports: int) -> Flow:
     """An entry that sends out of ports as it is, and then to the hosts."""
     prefix = Prefix.parse(group)
-    return Flow(Match(prefix), 1000, (*map(Output, ports), *HOSTS[prefix.family]))
+    return Flow(PrefixMatch(prefix), 1000, (*map(Output, ports), *HOSTS[prefix.family]))
 
 
 @pytest.mark.parametrize("group", ["ff0e::/16", "225.128.0.0/9"])
 @pytest.mark.parametrize("ports", [(), (1,), (1, 4)])
 def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     new = delivered(group, *ports)
-    assert bench.apply(FlowOp(Kind.INSTALL, new)).error is None
+    assert bench.apply(FlowOp(OpKind.INSTALL, new)).error is None
     assert bench.table() == {new}
     assert {one.ports for one in bench.table()} == {tuple(sorted((*ports, 2, 3)))}
     bench.apply(modify(group, 1, 2, priority=1000))
     assert bench.table() == {flow(group, 1, 2, priority=1000)}
-    bench.apply(FlowOp(Kind.MODIFY, new))
+    bench.apply(FlowOp(OpKind.MODIFY, new))
     assert bench.table() == {new}
 
 
@@ -156,7 +218,7 @@ def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     ],
 )
 def test_what_a_delivery_would_spoil_is_refused(bench, actions, what):
-    op = FlowOp(Kind.INSTALL, Flow(Match(Prefix.parse("ff0e::/16")), 1000, actions))
+    op = FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, actions))
     try:
         error = bench.apply(op).error
     except SwitchError as raised:
@@ -254,7 +316,7 @@ def test_nothing_to_do_is_done_too(bench):
 
 def test_a_batch_can_be_large(bench):
     flows = {flow(f"ff0e:{i:x}::/32", 1 + i % PORTS) for i in range(1, 2001)}
-    assert bench.apply(*(FlowOp(Kind.INSTALL, one) for one in flows)).done == 2000
+    assert bench.apply(*(FlowOp(OpKind.INSTALL, one) for one in flows)).done == 2000
     assert bench.table() == flows
 
 

@@ -10,11 +10,12 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Deliver, Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
+from flowsieve.header.match import PrefixMatch
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -25,10 +26,10 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 NETWORK = Topology.make(
     [("s1", "s2")], {"h1": "s1", "h2": "s1"}, numbers={"s1": {"s2": 30, "h1": 10, "h2": 20}}
 )
-MATCH = Match(Prefix.parse("ff0e::/16"))
+MATCH = PrefixMatch(Prefix.parse("ff0e::/16"))
 OWN = Prefix.parse("ff02::1/128")
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 
 
 class Recorder:
@@ -66,10 +67,10 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
         below = Recorder()
         switches = NumberedSwitches(below, lambda: NETWORK)  # type: ignore[arg-type]
         await switches.apply(
-            "s1", [FlowOp(Kind.INSTALL, flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)))]
+            "s1", [FlowOp(OpKind.INSTALL, flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)))]
         )
         real = flow(Output(30), Deliver(10, 1, OWN), Deliver(20, 2, OWN))
-        assert below.asked.pop() == ("apply", "s1", (FlowOp(Kind.INSTALL, real),))
+        assert below.asked.pop() == ("apply", "s1", (FlowOp(OpKind.INSTALL, real),))
         below.flows = (real, flow(Deliver(20, 2, OWN), Deliver(10, 1, OWN)))
         assert await switches.read("s1") == (
             flow(Output(1), Deliver(2, 1, OWN), Deliver(3, 2, OWN)),
@@ -97,8 +98,8 @@ def test_entries_to_ports_of_no_topology_are_told_as_ones_to_nowhere_and_stay() 
         told = (flow(Output(1)), flow(Output(NOWHERE), Output(1)), flow(Output(NOWHERE)))
         assert await switches.read("s1") == switches.told("s1", below.flows) == told
         assert below.asked == []
-        await switches.apply("s1", [FlowOp(Kind.MODIFY, told[1])])
-        assert below.asked.pop() == ("apply", "s1", (FlowOp(Kind.MODIFY, flow(Output(30))),))
+        await switches.apply("s1", [FlowOp(OpKind.MODIFY, told[1])])
+        assert below.asked.pop() == ("apply", "s1", (FlowOp(OpKind.MODIFY, flow(Output(30))),))
         below.flows = (flow(Output(9)),)
         assert await switches.read("s2") == below.flows  # it counts as the topology does
 
@@ -134,13 +135,13 @@ def test_a_corrected_port_number_changes_entries_in_one_batch_and_removes_none()
             made.clear()
             state.grow(there)
             switches = NumberedSwitches(fabric, lambda: state.topology)
-            dispatcher = Dispatcher(state, switches, TAG, deliveries_of(state.topology, 6), drain=0)
+            dispatcher = Dispatcher(state, switches, ENCODING, deliveries_of(state.topology, 6), drain=0)
             async with asyncio.timeout(5), dispatcher:
                 fabric.connect("s")
                 await dispatcher.settled()
                 assert (await dispatcher.verify()).holds
         (batch,) = made
-        assert {op.kind for op in batch} == {Kind.MODIFY}
+        assert {op.kind for op in batch} == {OpKind.MODIFY}
         assert {port for each in fabric.network.read("s") for port in each.ports} == {3, 5}
 
     asyncio.run(story())

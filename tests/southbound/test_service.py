@@ -11,11 +11,12 @@ import pytest
 from vswitch import OpenVSwitch
 
 from flowsieve.errors import BadInput, SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.punt import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
-from flowsieve.header.frame import Frame, build
+from flowsieve.header.frame import UdpFrame, build
+from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import LiveSwitches, Packet, SwitchEvent, TableChanged
@@ -25,7 +26,7 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 CALLS6 = Punt.to("ff02::f10e:c0:1", 7421, rate=1000)
 CALLS4 = Punt.to("224.128.255.1", 7421, rate=1000)
 NEIGHBOURS = Punt.of_type(LLDP, rate=100)
-CONTENT = Flow(Match(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
+CONTENT = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
 Work = Callable[[LiveSwitches], Awaitable[None]]
 numbers = iter(range(1, 1000))
 
@@ -34,7 +35,7 @@ def datagram(punt: Punt, port: int = 7421, off: int = 0, payload: bytes = b"call
     assert punt.destination is not None
     size = punt.destination.width // 8
     source, destination = bytes(size - 1) + b"\1", (punt.destination.first + off).to_bytes(size)
-    return build(Frame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), source, destination, 999, port, payload))
+    return build(UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), source, destination, 999, port, payload))
 
 
 HELLO = b"\x01\x80\xc2\x00\x00\x0e\2\0\0\0\0\1\x88\xcc" + bytes(50)
@@ -280,10 +281,10 @@ def test_service_entries_are_no_content(live):
     async def work(switches: LiveSwitches) -> None:
         await switches.punt(live.name, [CALLS6])
         assert await switches.read(live.name) == ()
-        await switches.apply(live.name, [FlowOp(Kind.INSTALL, CONTENT)])
+        await switches.apply(live.name, [FlowOp(OpKind.INSTALL, CONTENT)])
         await switches.punt(live.name, [CALLS6, NEIGHBOURS])
         assert await switches.read(live.name) == (CONTENT,)
-        await switches.apply(live.name, [FlowOp(Kind.REMOVE, CONTENT)])
+        await switches.apply(live.name, [FlowOp(OpKind.REMOVE, CONTENT)])
         live.pass_in(3, datagram(CALLS6))
         await hears(live, Packet(live.name, 3, datagram(CALLS6)))
         await switches.punt(live.name, [])
@@ -335,10 +336,10 @@ def test_a_switch_with_a_full_table_says_why_it_hands_nothing_over(open_vswitch)
     async def main() -> None:
         async with OpenFlowFabric({name: address}) as fabric, asyncio.timeout(20):
             await fabric.wait_connected()
-            await fabric.apply(name, [FlowOp(Kind.INSTALL, CONTENT)])
+            await fabric.apply(name, [FlowOp(OpKind.INSTALL, CONTENT)])
             with pytest.raises(SwitchError, match=f"switch {name} does not hand over.*TABLE_FULL"):
                 await fabric.punt(name, [CALLS6])
-            await fabric.apply(name, [FlowOp(Kind.REMOVE, CONTENT)])
+            await fabric.apply(name, [FlowOp(OpKind.REMOVE, CONTENT)])
             await fabric.punt(name, [CALLS6])
 
     asyncio.run(main())

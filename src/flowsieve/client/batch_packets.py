@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
+from flowsieve.flow.flat import address_of
 from flowsieve.flow.interest import Interest
 from flowsieve.header.address import address_text
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
 
 SHOWN = 5  # reasons kept of the events rejected
@@ -58,31 +59,23 @@ def screen(events: EventBatch, advertisements: Iterable[Interest]) -> Screened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packets:
-    """Packets of many events: the event's row, and the address in two words, left-aligned."""
+    """Packets of many events: the event's row, and its destination as a key."""
 
-    tag: Tag
+    encoding: Encoding
     rows: NDArray[np.int64]
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
 
     def addresses(self) -> NDArray[np.object_]:
         """Each packet's address as text."""
-        family = self.tag.group.family
+        family = self.encoding.family
         keys = np.stack((self.hi, self.lo), axis=1)
         unique, where = np.unique(keys, axis=0, return_inverse=True)
-        shift = 128 - self.tag.group.width
-        texts = [address_text(family, (hi << 64 | lo) >> shift) for hi, lo in unique.tolist()]
+        texts = [address_text(family, address_of(family, hi, lo)) for hi, lo in unique.tolist()]
         return np.array(texts, dtype=object)[where.ravel()]
 
 
-def packets_of(events: EventBatch, plan: IndexPlan, tag: Tag) -> Packets:
-    """What is sent for the events: the dz stand behind the tag's group prefix."""
+def packets_of(events: EventBatch, plan: IndexPlan, encoding: Encoding) -> Packets:
+    """What is sent for the events."""
     encoded = plan.encode_batch(events)
-    ahead = tag.group.length  # 16 for IPv6, 9 for IPv4
-    shift, rest = np.uint64(ahead), np.uint64(64 - ahead)
-    group = np.uint64(tag.group.bits << (64 - ahead))
-    hi = encoded.hi >> shift | group
-    lo = encoded.lo >> shift | encoded.hi << rest
-    if tag.group.family == 4:
-        lo = np.zeros_like(lo)
-    return Packets(tag, encoded.rows, hi, lo)
+    return Packets(encoding, encoded.rows, *encoding.keys_of(encoded.hi, encoded.lo))

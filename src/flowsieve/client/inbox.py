@@ -13,7 +13,7 @@ from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage, BadValue
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dzset import EMPTY, DzSet
 from flowsieve.protocol.event_message import Kind, Message, decode
 
@@ -42,11 +42,11 @@ class Inbox:
     """The subscriptions of one application. `own` is the id under which it publishes itself."""
 
     def __init__(
-        self, schema: Schema, tag: Tag, own: bytes, stats: Stats, remembered: int = REMEMBERED
+        self, schema: Schema, encoding: Encoding, own: bytes, stats: Stats, remembered: int = REMEMBERED
     ) -> None:
         self.stats = stats
         self._schema = schema
-        self._tag = tag
+        self._encoding = encoding
         self._own = own
         self._filters: dict[str, Filter] = {}
         self._dz: dict[str, DzSet] = {}
@@ -104,7 +104,7 @@ class Inbox:
 
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""
-        dz = message.dz(self._tag)
+        dz = message.dz(self._encoding)
         event = message.kind is Kind.EVENT
         if dz is not None:  # else it was sent under another tag, whose cells are not ours
             self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)

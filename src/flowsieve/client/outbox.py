@@ -10,7 +10,7 @@ from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import shown
 from flowsieve.errors import BadInput, BadValue
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
 from flowsieve.protocol.event_message import DIGEST_START, EVENT_START, LONG_START, pack_content, pack_head
@@ -26,16 +26,13 @@ class Datagram(NamedTuple):
 class Outbox:
     """What one application publishes under one id; `advertised` are its promises, by id."""
 
-    def __init__(self, plan: IndexPlan, tag: Tag, publisher: bytes) -> None:
+    def __init__(self, plan: IndexPlan, encoding: Encoding, publisher: bytes) -> None:
         self.advertised: dict[str, Filter] = {}
         self.seq = 0
         self._plan = plan
         self._publisher = publisher
         self._stamper = Stamper(plan.bits)
-        group = tag.group
-        self._group = group.first
-        self._width = group.width // 8
-        self._room = tag.room
+        self._destination = encoding.destination
 
     def event(self, values: Mapping[str, object], data: bytes = b"") -> list[Datagram]:
         """An event's datagrams, one for each of its dz; a bad event raises and counts for nothing."""
@@ -57,10 +54,6 @@ class Outbox:
     def _datagram(self, start: bytes, dz: Dz, stamps: list[int], content: bytes = b"") -> Datagram:
         to = self._destination(dz)
         return Datagram(to, start + pack_head(self._publisher, self.seq, to, dz.length, stamps) + content)
-
-    def _destination(self, dz: Dz) -> bytes:
-        """The address of a dz behind the tag: `Tag.address`, in bytes."""
-        return (self._group | dz.bits << (self._room - dz.length)).to_bytes(self._width, "big")
 
     def _not_advertised(self, checked: Mapping[str, object]) -> BadValue:
         if not self.advertised:

@@ -31,6 +31,7 @@ from flowsieve.errors import BadInput, BadValue
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
+from flowsieve.header.encoding import encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
@@ -86,11 +87,13 @@ class PubSub:
     ) -> None:
         if header not in POOLS:
             raise BadInput(f"there is no header {header!r}; it is one of {', '.join(POOLS)}")
-        self.tag = POOLS[header][0]
+        self.encoding = encoding_of(header)
         self.schema = schema
         self.network = EmbeddedNetwork(topology, (settings or Settings()).capacity)
-        state = ControlState(topology, plan or RegularPlan.make(schema, room=self.tag.room), trees, settings)
-        self.controller = Controller(state, self.network, self.tag)
+        state = ControlState(
+            topology, plan or RegularPlan.make(schema, room=self.encoding.room), trees, settings
+        )
+        self.controller = Controller(state, self.network, self.encoding)
         self._subscriptions: dict[str, Subscription] = {}
         self._numbers = {op: count(1) for op in Op}
 
@@ -121,7 +124,7 @@ class PubSub:
             raise BadValue(f"{host} has no advertisement that covers {checked}")
         seen = len(self.network.deliveries)
         for dz in self.state.plan.encode(checked):
-            self.network.send(host, self.tag.address(dz))
+            self.network.send(host, self.encoding.text(dz))
         self.network.settle()
         hosts = {delivery.host: None for delivery in self.network.deliveries[seen:]}
         matched = [s for s in self._subscriptions.values() if s.host in hosts and s.filter.matches(checked)]

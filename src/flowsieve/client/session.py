@@ -79,8 +79,8 @@ class Client:
         self._welcome = welcome
         self._connection = connection
         self._stats = Stats()
-        self._outbox = Outbox(welcome.plan, welcome.tag, self.publisher)
-        self._inbox = Inbox(welcome.schema, welcome.tag, self.publisher, self._stats)
+        self._outbox = Outbox(welcome.plan, welcome.encoding, self.publisher)
+        self._inbox = Inbox(welcome.schema, welcome.encoding, self.publisher, self._stats)
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)
         self._overflow = 0

@@ -13,7 +13,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation, explain
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.southbound.fabric import Switches, Ticket
 
@@ -21,12 +21,12 @@ from flowsieve.southbound.fabric import Switches, Ticket
 class Controller:
     """One state, one set of switches."""
 
-    def __init__(self, state: ControlState, switches: Switches, tag: Tag) -> None:
+    def __init__(self, state: ControlState, switches: Switches, encoding: Encoding) -> None:
         self.state = state
         self.switches = switches
-        self.tag = tag
+        self.encoding = encoding
         self.operations = 0
-        self._beliefs = {name: Belief(tag) for name in state.topology.switches}
+        self._beliefs = {name: Belief(encoding) for name in state.topology.switches}
         self._partitions = [dz for dz, _ in state.trees]
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
@@ -56,7 +56,7 @@ class Controller:
 
     def view(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> NetworkView:
         """The network with the tables that its switches hold, or with others."""
-        return self.state.view(self.tag, self.tables() if tables is None else tables)
+        return self.state.view(self.encoding, self.tables() if tables is None else tables)
 
     def verify(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> Verdict:
         """Prove that tables, those in the switches unless others are given, do what all interests ask for."""

@@ -13,7 +13,7 @@ from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import Deliver
 from flowsieve.flow.punt import Punt, host_ports, with_ports
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.southbound.fabric import LiveSwitches
 
 
@@ -73,7 +73,7 @@ class Core:
 
     state: ControlState
     switches: LiveSwitches
-    tag: Tag
+    encoding: Encoding
     scribe: Scribe
     ledger: Ledger = field(default_factory=Ledger)
     deliveries: Mapping[str, Mapping[int, Deliver]] = field(default_factory=dict)

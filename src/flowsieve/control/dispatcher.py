@@ -33,7 +33,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import (
@@ -59,7 +59,7 @@ class Dispatcher:
         self,
         state: ControlState,
         switches: LiveSwitches,
-        tag: Tag,
+        encoding: Encoding,
         deliveries: Mapping[str, Mapping[int, Deliver]] | None = None,
         *,
         patience: float = PATIENCE_SECONDS,
@@ -74,7 +74,7 @@ class Dispatcher:
         self._core = core = Core(
             state,
             switches,
-            tag,
+            encoding,
             Scribe(journal or NoJournal()),
             ledger or Ledger(),
             deliveries or {},
@@ -93,8 +93,8 @@ class Dispatcher:
         return self._core.state
 
     @property
-    def tag(self) -> Tag:
-        return self._core.tag
+    def encoding(self) -> Encoding:
+        return self._core.encoding
 
     @property
     def ledger(self) -> Ledger:
@@ -225,7 +225,7 @@ class Dispatcher:
     async def view(self) -> NetworkView:
         """The network with what the switches that can be asked really hold."""
         tables = await self.tables()
-        return self.state.view(self.tag, tables)
+        return self.state.view(self.encoding, tables)
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time.

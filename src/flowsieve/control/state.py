@@ -15,7 +15,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
@@ -227,10 +227,10 @@ class ControlState:
         """The parts of the space that have a tree each; no entry reaches beyond its part."""
         return [dz for dz, _ in self.trees]
 
-    def view(self, tag: Tag, tables: Mapping[str, tuple[Flow, ...]]) -> NetworkView:
+    def view(self, encoding: Encoding, tables: Mapping[str, tuple[Flow, ...]]) -> NetworkView:
         """The network as it is meant to be, with what its switches hold."""
         offers, wants = tuple(self.advertisements.values()), tuple(self.subscriptions.values())
-        return NetworkView(self.topology, self.plan, tag, tables, offers, wants, self.down, self.trees)
+        return NetworkView(self.topology, self.plan, encoding, tables, offers, wants, self.down, self.trees)
 
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.endpoint == host]

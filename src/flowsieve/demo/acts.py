@@ -177,7 +177,7 @@ def journey(out: Console, telling: Telling) -> None:
 
 
 def _hop_text(hop: Hop) -> Text:
-    flow = str(hop.flow.match.destination) if hop.flow else "no flow, dropped"
+    flow = str(hop.flow.match) if hop.flow else "no flow, dropped"
     names = hop.subscriptions
     for_whom = ", ".join(names) if len(names) <= NAMED else f"{len(names)} subscriptions"
     return Text.assemble((hop.switch, "bold"), f"  {flow}", (f"  for {for_whom}" if names else "", "dim"))

@@ -95,11 +95,11 @@ def send(pubsub: PubSub, story: Story) -> Delivered:
     state, network, topology = pubsub.state, pubsub.network, story.topology
     screened = screen(story.events, state.advertisements.values())
     events = story.events.take(screened.good)
-    packets = packets_of(events, state.plan, pubsub.tag)
+    packets = packets_of(events, state.plan, pubsub.encoding)
     number = {host: i for i, host in enumerate(topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
     before = Counter(network.link_packets)
-    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, pubsub.tag.group.family)
+    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, pubsub.encoding.family)
     arrived = packets.rows[batch.event]
     got = np.zeros((len(number), len(events)), np.bool_)
     got[batch.host, arrived] = True

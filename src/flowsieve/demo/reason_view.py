@@ -69,7 +69,7 @@ def followed(telling: Telling, layout: Layout) -> Markup:
 
 def _hops(telling: Telling) -> Iterator[tuple[Markup | str, ...]]:
     for hop in telling.followed.hops:
-        flow = str(hop.flow.match.destination) if hop.flow else "none: dropped"
+        flow = str(hop.flow.match) if hop.flow else "none: dropped"
         yield (
             element("b", hop.switch),
             hop.came_from,

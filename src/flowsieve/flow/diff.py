@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from flowsieve.flow.entry import NOBODY, Deliver, Flow, content_flow
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 
 Ports = tuple[int, ...]
@@ -51,7 +51,7 @@ def joined(first: Mapping[str, list[Change]], then: Mapping[str, list[Change]]) 
     return {switch: changes for switch, changes in both.items() if changes}
 
 
-class Kind(Enum):
+class OpKind(Enum):
     INSTALL = "install"
     MODIFY = "modify"
     REMOVE = "remove"
@@ -61,13 +61,13 @@ class Kind(Enum):
 class FlowOp:
     """One operation on one table; `flow` is the new one, or the one to remove."""
 
-    kind: Kind
+    kind: OpKind
     flow: Flow
 
 
-def flow_op(change: Change, tag: Tag, deliveries: Mapping[int, Deliver] = NOBODY) -> FlowOp:
-    """The operation that makes a change under a tag."""
+def flow_op(change: Change, encoding: Encoding, deliveries: Mapping[int, Deliver] = NOBODY) -> FlowOp:
+    """The operation that makes a change."""
     if change.new is None:
-        return FlowOp(Kind.REMOVE, content_flow(tag, change.dz, change.old or (), deliveries))
-    kind = Kind.INSTALL if change.old is None else Kind.MODIFY
-    return FlowOp(kind, content_flow(tag, change.dz, change.new, deliveries))
+        return FlowOp(OpKind.REMOVE, content_flow(encoding, change.dz, change.old or (), deliveries))
+    kind = OpKind.INSTALL if change.old is None else OpKind.MODIFY
+    return FlowOp(kind, content_flow(encoding, change.dz, change.new, deliveries))

@@ -9,19 +9,9 @@ from types import MappingProxyType
 
 from flowsieve.errors import BadInput
 from flowsieve.header.address import Prefix
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
+from flowsieve.header.match import Match
 from flowsieve.index.dz import Dz
-
-CONTENT_PRIORITY = (
-    1000  # + the length of the dz; 0 is the table miss, 2000 and up are transitions and service
-)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Match:
-    """Which packets an entry is for: those whose destination lies in a prefix."""
-
-    destination: Prefix
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,9 +41,12 @@ Action = Output | Deliver
 NOBODY: Mapping[int, Deliver] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Flow:
-    """One entry: the highest priority that matches a packet wins, and its actions are done."""
+    """One entry: the highest priority that matches a packet wins, and its actions are done.
+
+    Entries of one table are ordered by `key`.
+    """
 
     match: Match
     priority: int
@@ -63,6 +56,9 @@ class Flow:
     def key(self) -> tuple[Match, int]:
         """What tells entries of one table apart; a second entry with the same key replaces the first."""
         return self.match, self.priority
+
+    def __lt__(self, other: Flow) -> bool:
+        return (self.match.sort_key, self.priority) < (other.match.sort_key, other.priority)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -76,23 +72,19 @@ class Flow:
             if isinstance(action, Output):
                 if readdressed:
                     return f"the output to port {action.port} comes after a delivery; right is before"
-            elif action.address.family != self.match.destination.family:
-                return f"{action.address} is no destination for {self.match.destination}; right is the same family"
+            elif action.address.family != self.match.family:
+                return f"{action.address} is no destination for {self.match}; right is the same family"
             else:
                 readdressed = True
         return None
 
 
-def content_flow(tag: Tag, dz: Dz, ports: Iterable[int], deliveries: Mapping[int, Deliver] = NOBODY) -> Flow:
+def content_flow(
+    encoding: Encoding, dz: Dz, ports: Iterable[int], deliveries: Mapping[int, Deliver] = NOBODY
+) -> Flow:
     """The entry that sends the events of a dz out of ports, to hosts by their own addresses where these are given."""
     actions = outputs(tuple(ports)) if not deliveries else _readdressed(tuple(ports), deliveries)
-    return Flow(match_of(tag, dz), CONTENT_PRIORITY + dz.length, actions)
-
-
-@lru_cache(maxsize=1 << 14)
-def match_of(tag: Tag, dz: Dz) -> Match:
-    """The match of the events of a dz; what is wanted somewhere stands in the tables all along the way there."""
-    return Match(tag.prefix(dz))
+    return Flow(encoding.match_of(dz), encoding.priority_of(dz), actions)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -3,35 +3,36 @@
 An address is a *key* of 128 bits in two words (hi, lo); an IPv4 address fills the first 32 of them. The
 families are kept apart: a flat table is of one of them.
 
-Which entry wins: the one of highest priority, not the longest prefix; between equal priorities the longer
-prefix (OpenFlow leaves that open); between equal matches the later one, since it has replaced the first.
+Which entry wins: the one of highest priority, not the longest prefix; between equal priorities the one that asks
+for more bits (OpenFlow leaves that open), then the one of higher masks; between equal matches the later one, since
+it has replaced the first. Only tables of prefixes can be laid out flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.errors import BadInput
 from flowsieve.flow import flat_kernel
 from flowsieve.flow.entry import Flow
-from flowsieve.header.address import WIDTH
-from flowsieve.header.tag import Tag
+from flowsieve.flow.wiring import Wiring
+from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.match import PrefixMatch
 
 Words = NDArray[np.uint64]
-Keys = tuple[Words, Words]
 
 
-def look_up(flows: Iterable[Flow], family: int, address: int) -> Flow | None:
-    """The entry that a packet to this address meets, or none: what a table means."""
+def look_up(flows: Iterable[Flow], family: int, destination: int, source: int = 0) -> Flow | None:
+    """The entry that a packet between these addresses meets, or none: what a table means."""
     best = None
     for flow in flows:
-        prefix = flow.match.destination
-        if prefix.family != family or address >> (prefix.width - prefix.length) != prefix.bits:
+        if flow.match.family != family or not flow.match.holds(source, destination):
             continue
-        if best is None or (flow.priority, prefix.length) >= (best.priority, best.match.destination.length):
+        if best is None or (flow.priority, flow.match.rank) >= (best.priority, best.match.rank):
             best = flow
     return best
 
@@ -54,8 +55,8 @@ class FlowColumns:
 
     @classmethod
     def of(cls, flows: Sequence[Flow], ports: int) -> FlowColumns:
-        """The columns of a table at a switch with so many ports."""
-        prefixes = [flow.match.destination for flow in flows]
+        """The columns of a table at a switch with so many ports; BadInput if an entry matches more than a prefix."""
+        prefixes = [_prefix_of(flow) for flow in flows]
         length = np.array([prefix.length for prefix in prefixes], dtype=np.uint8)
         hi = _left_aligned(
             [
@@ -79,6 +80,17 @@ class FlowColumns:
             ports=words,
             astray=astray,
         )
+
+
+def columns_of(wiring: Wiring, tables: Mapping[str, Sequence[Flow]]) -> list[FlowColumns]:
+    """The columns of all switches; those that are not named have no entries."""
+    found = []
+    for number, switch in enumerate(wiring.switches):
+        try:
+            found.append(FlowColumns.of(tables.get(switch, ()), wiring.ports(number)))
+        except BadInput as error:
+            raise error.at(f"switch {switch}") from None
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,11 +137,13 @@ def address_of(family: int, hi: int, lo: int) -> int:
     return (int(hi) << 64 | int(lo)) >> (128 - WIDTH[family])
 
 
-def keys_under(tag: Tag, hi: Words, lo: Words) -> Keys:
-    """The keys of the addresses of dz under a tag; the dz are left-aligned in 128 bits, as in a DzSet."""
-    group, length = key_of(tag.group.family, tag.group.first)[0], np.uint64(tag.group.length)
-    carried = hi << np.uint64(64 - tag.group.length)
-    return np.uint64(group) | hi >> length, carried | lo >> length
+def _prefix_of(flow: Flow) -> Prefix:
+    if isinstance(flow.match, PrefixMatch):
+        return flow.match.destination
+    raise BadInput(
+        f"the entry for {flow.match} at priority {flow.priority} matches more than a destination prefix, "
+        "and only tables of prefixes can be followed over all addresses at once"
+    )
 
 
 def _left_aligned(bits: list[int], length: NDArray[np.uint8]) -> Words:

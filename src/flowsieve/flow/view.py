@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -23,7 +23,7 @@ class NetworkView:
 
     topology: Topology
     plan: IndexPlan
-    tag: Tag
+    encoding: Encoding
     tables: Mapping[str, tuple[Flow, ...]]
     advertisements: Collection[Interest]
     subscriptions: Collection[Interest]

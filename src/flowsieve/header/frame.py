@@ -10,7 +10,6 @@ import struct
 from dataclasses import dataclass
 
 from flowsieve.errors import BadMessage
-from flowsieve.header.address import WIDTH, address_text
 
 UDP = 17
 HOPS = 64
@@ -26,7 +25,7 @@ _DO_NOT_FRAGMENT = 0x4000
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class UdpFrame:
     """One datagram; addresses are bytes, as they stand on the wire."""
 
     source_mac: bytes
@@ -57,7 +56,7 @@ class Frame:
         return 4 if len(self.source) == 4 else 6
 
 
-def build(frame: Frame) -> bytes:
+def build(frame: UdpFrame) -> bytes:
     """The bytes of a datagram, with the checksums that belong there."""
     length = _UDP.size + len(frame.payload)
     head = _UDP.pack(frame.source_port, frame.destination_port, length, 0)
@@ -76,7 +75,7 @@ def build(frame: Frame) -> bytes:
     return ethernet + ip + udp
 
 
-def parse(data: bytes) -> Frame:
+def parse(data: bytes) -> UdpFrame:
     """The datagram that some bytes are; BadMessage if they are none, whatever they are."""
     if len(data) < _ETHERNET.size:
         raise BadMessage(f"{len(data)} bytes hold no Ethernet header")
@@ -93,7 +92,7 @@ def parse(data: bytes) -> Frame:
     unsummed = family == 4 and not check  # allowed in IPv4
     if not unsummed and (not check or _checksum(_pseudo_header(source, destination, length) + udp)):
         raise BadMessage(f"the UDP checksum {check:#06x} does not hold")
-    return Frame(
+    return UdpFrame(
         source_mac,
         destination_mac,
         source,
@@ -153,13 +152,3 @@ def _checksum(data: bytes) -> int:
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
-
-
-def group_mac(address: bytes) -> bytes:
-    """The MAC address to which packets to a group of addresses go."""
-    if len(address) == WIDTH[6] // 8 and address[0] == 0xFF:
-        return b"\x33\x33" + address[-4:]
-    if len(address) == WIDTH[4] // 8 and address[0] >> 4 == 0xE:
-        return b"\x01\x00\x5e" + bytes([address[1] & 0x7F]) + address[2:]
-    text = address_text(4 if len(address) == 4 else 6, int.from_bytes(address))
-    raise BadMessage(f"{text} is the address of one host; right is a group's")

@@ -1,48 +1,17 @@
-"""A tag says under which plan and tree an address was made; the group prefix in front of the dz is the tag."""
+"""A tag says under which plan and tree an address was made: it is the group prefix that the address begins with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowsieve.errors import BadPlan
-from flowsieve.header.address import Prefix, address_text
-from flowsieve.index.dz import Dz
+from flowsieve.header.address import Prefix
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A group prefix, and how a dz becomes an address behind it.
-
-    >>> tag = Tag(Prefix.parse("ff0e::/16"))
-    >>> str(tag.prefix(Dz.parse("110"))), tag.address(Dz.parse("110010"))
-    ('ff0e:c000::/19', 'ff0e:c800::')
-    """
+    """A group prefix; `header.encoding` says how packets are made under it."""
 
     group: Prefix
-
-    @property
-    def room(self) -> int:
-        """How many bits of dz fit behind the group prefix."""
-        return self.group.width - self.group.length
-
-    def prefix(self, dz: Dz) -> Prefix:
-        """What a flow for this dz matches."""
-        if dz.length > self.room:
-            raise BadPlan(f"a dz of {dz.length} bits does not fit the {self.room} bits behind {self.group}")
-        return Prefix(
-            self.group.family, self.group.bits << dz.length | dz.bits, self.group.length + dz.length
-        )
-
-    def address(self, dz: Dz) -> str:
-        """What an event in this cell is sent to."""
-        return address_text(self.group.family, self.prefix(dz).first)
-
-    def dz(self, prefix: Prefix) -> Dz:
-        """The dz that a prefix under this tag was made from: the inverse of `prefix`."""
-        if not self.group.covers(prefix):
-            raise BadPlan(f"{prefix} does not lie in {self.group}")
-        length = prefix.length - self.group.length
-        return Dz(prefix.bits & ((1 << length) - 1), length)
 
 
 # The seeds' prefixes first, then those that transitions borrow.

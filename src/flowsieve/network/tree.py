@@ -21,7 +21,7 @@ MAX_TREES = 1024
 ALIGNED_BITS = 128  # of Dz.aligned
 
 
-class Hop(NamedTuple):
+class TreeHop(NamedTuple):
     """A switch on a route, and the port by which the packet leaves it."""
 
     switch: str
@@ -159,7 +159,7 @@ def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
     return length_ms / max(1, total * (total - 1) // 2)
 
 
-def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) -> tuple[Hop, ...]:
+def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) -> tuple[TreeHop, ...]:
     """The switches that a packet passes from one host to another, and the ports by which it leaves them."""
     start, end = topology.endpoint(from_host), topology.endpoint(to_host)
     for host, endpoint in ((from_host, start), (to_host, end)):
@@ -170,8 +170,8 @@ def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) 
     if from_host == to_host:
         return ()
     path = tree.path(start.switch, end.switch)
-    steps = (Hop(at, topology.port(at, after)) for at, after in pairwise(path))
-    return (*steps, Hop(end.switch, end.port))
+    steps = (TreeHop(at, topology.port(at, after)) for at, after in pairwise(path))
+    return (*steps, TreeHop(end.switch, end.port))
 
 
 def endpoints_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:

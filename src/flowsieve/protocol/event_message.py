@@ -18,7 +18,7 @@ import msgpack
 from flowsieve.client.loss import MAX_NUMBER
 from flowsieve.content.schema import is_unicode
 from flowsieve.errors import BadMessage
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import MAX_LENGTH, Dz
 
 FORMAT = 1
@@ -59,16 +59,9 @@ class Message:
     values: Mapping[str, Value] = field(default_factory=dict)
     data: bytes = b""
 
-    def dz(self, tag: Tag) -> Dz | None:
+    def dz(self, encoding: Encoding) -> Dz | None:
         """The cell that it was published to; None if that was under another tag."""
-        group = tag.group
-        room = group.width - group.length
-        if len(self.destination) * 8 != group.width or self.bits > room:
-            return None
-        address = int.from_bytes(self.destination, "big")
-        if address >> room != group.bits:
-            return None
-        return Dz((address & ((1 << room) - 1)) >> (room - self.bits), self.bits)
+        return encoding.dz_at(self.destination, self.bits)
 
 
 def encode(message: Message) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.header.address import Prefix
+from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 
@@ -32,6 +33,11 @@ class Welcome:
     def schema(self) -> Schema:
         return self.plan.schema
 
+    @property
+    def encoding(self) -> Encoding:
+        """How dz stand in packets."""
+        return PrefixEncoding(self.tag)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "host": self.host,
@@ -49,7 +55,7 @@ class Welcome:
         try:
             schema = Schema.parse(data["schema"])
             tag = Tag(Prefix.parse(data["tag"]))
-            plan = plan_from_json(data["plan"], schema, tag.room)
+            plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
             return cls(data["host"], plan, tag, data["address"], data["interface"], float(data["lease"]))
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None

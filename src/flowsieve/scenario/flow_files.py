@@ -11,12 +11,13 @@ from flowsieve.config.files import place, read_json
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.content.schema import nearest_of, shown
 from flowsieve.errors import BadScenario
-from flowsieve.flow.entry import Flow, Match, Output
-from flowsieve.header.address import Prefix
+from flowsieve.flow.entry import Flow, Output
+from flowsieve.header.match import Match, parse_match
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.read import Scenario
 
 KEYS = ("switch", "priority", "dst", "out")
+WITH_MASKS = ("table", "src")  # of entries whose dst is value/mask; src may be missing
 FORM = "a list of {switch, priority, dst, out: [neighbour]}"
 HIGHEST = 65535  # an OpenFlow priority has 16 bits
 BETWEEN = re.compile(r"[\s,]*")
@@ -34,7 +35,7 @@ def read_flows(path: str | Path, scenario: Scenario) -> dict[str, tuple[Flow, ..
         with mistakes.kept(partial(_place, path, text, number)):
             switch, flow = _flow(entry, scenario.topology)
             if flow.key in tables[switch]:
-                key = f"dst {flow.match.destination} and priority {flow.priority}"
+                key = f"dst {entry['dst']} and priority {flow.priority}"
                 raise BadScenario(f"switch {shown(switch)} has a second entry with {key}; right is one")
             tables[switch][flow.key] = flow
         if mistakes.full:
@@ -51,9 +52,11 @@ def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
         if key not in entry:
             raise BadScenario(f"an entry has no {key!r}{nearest_of(key, entry)}; right are {', '.join(KEYS)}")
     for key in entry:
-        if key not in KEYS:  # another field to match, say: a proof that passed over it would prove nothing
+        if (
+            key not in KEYS + WITH_MASKS
+        ):  # another field to match, say: a proof that passed over it would prove nothing
             raise BadScenario(
-                f"an entry has {shown(key)}{nearest_of(key, KEYS)}; right are {', '.join(KEYS)} alone"
+                f"an entry has {shown(key)}{nearest_of(key, KEYS + WITH_MASKS)}; right are {', '.join(KEYS)} alone"
             )
     switch, priority, dst, out = (entry[key] for key in KEYS)
     if not isinstance(switch, str):
@@ -65,8 +68,13 @@ def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
         raise BadScenario(f"dst is {shown(dst)}; right is an address prefix, such as 'ff0e:c000::/19'")
     if not isinstance(out, list) or not all(isinstance(neighbour, str) for neighbour in out):
         raise BadScenario(f"out is {shown(out)}; right is a list of neighbours' names, such as ['s2', 'h1']")
+    table, src = entry.get("table", 0), entry.get("src")
+    if table != 0 or isinstance(table, bool):
+        raise BadScenario(f"table is {shown(table)}; right is 0, the only one")
+    if src is not None and not isinstance(src, str):
+        raise BadScenario(f"src is {shown(src)}; right is a value and a mask, such as 'fd00::1/ffff::f'")
     actions = tuple(Output(topology.port(switch, neighbour)) for neighbour in out)
-    return switch, Flow(Match(Prefix.parse(dst)), priority, actions)
+    return switch, Flow(parse_match(dst, src), priority, actions)
 
 
 def _place(path: Path, text: str, number: int) -> str:

@@ -8,20 +8,29 @@ from typing import TYPE_CHECKING, Any
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
+from flowsieve.header.match import MaskedMatch
 from flowsieve.network.topology import Topology
 
 if TYPE_CHECKING:
     from flowsieve.scenario.price import Quote
 
 
-def plain_flow(topology: Topology, switch: str, flow: Flow) -> dict[str, Any]:
-    """One entry; ports are named by what they lead to."""
+def plain_flow(topology: Topology, switch: str, flow: Flow, masked: bool = False) -> dict[str, Any]:
+    """One entry; ports are named by what they lead to. Matches are written with masks if they have, or if told so."""
     out = [topology.neighbour(switch, port) for port in flow.ports]
-    return {"switch": switch, "priority": flow.priority, "dst": str(flow.match.destination), "out": out}
+    if not masked and not isinstance(flow.match, MaskedMatch):
+        return {"switch": switch, "priority": flow.priority, "dst": str(flow.match), "out": out}
+    source, destination = flow.match.parts
+    src = {} if source is None else {"src": str(source)}
+    entry = {"switch": switch, "table": 0, "priority": flow.priority, **src, "dst": str(destination)}
+    return entry | {"out": out}
 
 
 def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> list[dict[str, Any]]:
-    return [plain_flow(topology, switch, flow) for switch, flows in tables.items() for flow in sorted(flows)]
+    """All entries in one form: with masks as soon as one of them needs that."""
+    ordered = {switch: sorted(flows) for switch, flows in tables.items()}
+    masked = any(isinstance(flow.match, MaskedMatch) for flows in ordered.values() for flow in flows)
+    return [plain_flow(topology, switch, flow, masked) for switch, flows in ordered.items() for flow in flows]
 
 
 def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Stage:
     def __init__(self, scenario: Scenario, network: PlayedNetwork | None = None) -> None:
         self.scenario = scenario
         self.network = network or EmbeddedNetwork(scenario.topology, scenario.capacity)
-        self.controller = Controller(_first_state(scenario), self.network, scenario.tag)
+        self.controller = Controller(_first_state(scenario), self.network, scenario.encoding)
         self.refused: list[str] = []
 
     @property
@@ -216,17 +216,17 @@ def _publish(played: Played, step: EventStep, progress: Progress) -> None:
 def _publish_batch(played: Played, events: EventBatch) -> None:
     """Send what may be sent, and see who got it, who wanted it and which subscriptions it matches."""
     stage, counts = played.stage, played.counts
-    tag, network = stage.scenario.tag, stage.network
+    encoding, network = stage.scenario.encoding, stage.network
     screened = screen(events, stage.state.advertisements.values())
     counts.events += len(events)
     counts.rejected += screened.rejected
     played.rejected += screened.reasons
     events = events.take(screened.good)
-    packets = packets_of(events, stage.state.plan, tag)
+    packets = packets_of(events, stage.state.plan, encoding)
     hosts = np.array(list(network.topology.hosts), dtype=object)
     number = {host: i for i, host in enumerate(hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
-    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, tag.group.family)
+    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, encoding.family)
     addresses = packets.addresses()
     played.packets.add(events.ids[packets.rows], events.hosts[packets.rows], addresses)
     rows = packets.rows[batch.event]

@@ -17,7 +17,7 @@ from flowsieve.content.schema import Attribute
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.index.dzset import DzSet
 from flowsieve.scenario.read import EventStep, Scenario
@@ -83,12 +83,12 @@ def false_positive_share(
     events = traffic(scenario, state)
     network = EmbeddedNetwork(scenario.topology)
     for switch, flows in tables.items():
-        network.apply(switch, [FlowOp(Kind.INSTALL, flow) for flow in flows])
-    packets = packets_of(events, state.plan, scenario.tag)
+        network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in flows])
+    packets = packets_of(events, state.plan, scenario.encoding)
     number = {host: i for i, host in enumerate(scenario.topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
     try:
-        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, scenario.tag.group.family)
+        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, scenario.encoding.family)
     except SwitchError:
         return None
     got = np.zeros((len(number), len(events)), np.bool_)

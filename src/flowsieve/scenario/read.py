@@ -13,7 +13,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.control.request import Request
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.network.topology import Topology
-from flowsieve.scenario.encoding import Encoding, read_encoding
+from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.request_files import Filters, Ledger, read_requests
 
@@ -42,7 +42,7 @@ Step = RequestStep | EventStep
 
 
 @dataclass(frozen=True)
-class Scenario(Encoding):
+class Scenario(IndexSection):
     """What to play: how contents are encoded, on which network, and what happens there.
 
     `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane.
@@ -58,8 +58,8 @@ class Scenario(Encoding):
 @overload
 def read_scenario(path: str | Path, *, network: Literal[True] = True) -> Scenario: ...
 @overload
-def read_scenario(path: str | Path, *, network: Literal[False]) -> Encoding: ...
-def read_scenario(path: str | Path, *, network: bool = True) -> Encoding:
+def read_scenario(path: str | Path, *, network: Literal[False]) -> IndexSection: ...
+def read_scenario(path: str | Path, *, network: bool = True) -> IndexSection:
     """A scenario; without `network` its schema and index alone, whatever the rest is like.
 
     Whatever is wrong, in any of its files, is raised as one BadScenario that tells the first few mistakes.
@@ -67,25 +67,25 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Encoding:
     mistakes = Mistakes()
     top = Section.read(Path(path), mistakes)
     top.only(PARTS)
-    encoding = read_encoding(top)
+    index = read_index(top)
     wires = read_network(top) if network else None
     files = list(_step_files(top)) if network else []
-    if encoding is not None and wires is not None:
-        check_trees(top, wires, encoding)
+    if index is not None and wires is not None:
+        check_trees(top, wires, index)
     mistakes.check()
-    assert encoding is not None
+    assert index is not None
     if not network:
-        return encoding
+        return index
     assert wires is not None
-    steps = tuple(_read_steps(files, encoding, wires.topology, mistakes))
+    steps = tuple(_read_steps(files, index, wires.topology, mistakes))
     mistakes.check()
     return Scenario(
-        path=encoding.path,
-        schema=encoding.schema,
-        header=encoding.header,
-        plan=encoding.plan,
-        budget=encoding.budget,
-        sample=encoding.sample,
+        path=index.path,
+        schema=index.schema,
+        header=index.header,
+        plan=index.plan,
+        budget=index.budget,
+        sample=index.sample,
         topology=wires.topology,
         capacity=wires.capacity,
         tables=wires.tables,
@@ -108,9 +108,9 @@ def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
             yield given[0], path
 
 
-def check_trees(top: Section, wires: Network, encoding: Encoding) -> None:
+def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
     """Each tree serves a part of the space that the first bits of a dz tell."""
-    needed, bits = wires.trees.bit_length() - 1, encoding.plan.bits
+    needed, bits = wires.trees.bit_length() - 1, index.plan.bits
     if needed > bits:
         right = f"right are {2**bits} trees or fewer"
         top.section("network").wrong(
@@ -119,10 +119,10 @@ def check_trees(top: Section, wires: Network, encoding: Encoding) -> None:
 
 
 def _read_steps(
-    files: list[tuple[str, Path]], encoding: Encoding, topology: Topology, mistakes: Mistakes
+    files: list[tuple[str, Path]], index: IndexSection, topology: Topology, mistakes: Mistakes
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
-    filters, ledger = Filters(encoding.schema, encoding.check_cover), Ledger()
+    filters, ledger = Filters(index.schema, index.check_cover), Ledger()
     from flowsieve.scenario.event_files import EventFile, check_ids  # it takes a while to be imported
 
     event_files: list[EventFile] = []
@@ -133,7 +133,7 @@ def _read_steps(
             yield RequestStep(path, *read_requests(path, filters, topology, ledger, mistakes))
             continue
         with mistakes.kept():
-            file = EventFile.read(path, encoding.schema, topology)
+            file = EventFile.read(path, index.schema, topology)
             event_files.append(file)
             yield EventStep(path, file.events)
     with mistakes.kept():

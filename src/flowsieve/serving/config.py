@@ -20,7 +20,7 @@ from flowsieve.index.sample import EventSample
 from flowsieve.network.port_numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
-from flowsieve.scenario.encoding import Encoding, read_encoding
+from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
@@ -84,7 +84,7 @@ class Config:
     """
 
     path: Path
-    encoding: Encoding
+    index: IndexSection
     network: Network | None
     service: Service
     reach: SwitchAccess | None = None
@@ -98,23 +98,23 @@ class Config:
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller that has heard of nothing yet."""
-        encoding, network = self.encoding, self.network
+        index, network = self.index, self.network
         settings = Settings(
-            budget=encoding.budget,
+            budget=index.budget,
             capacity=network.capacity if network is not None else None,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
-            sample=EventSample.of(encoding.plan, encoding.sample) if encoding.sample is not None else None,
+            sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
             reserve=self.service.entries,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
-        return ControlState(topology, encoding.plan, trees, settings)
+        return ControlState(topology, index.plan, trees, settings)
 
     def base(self, topology: Topology) -> str:
         """A name for what a journal is about: the same only for the same contents, network and addresses."""
         parts = (
-            str(plan_to_json(self.encoding.plan)),
-            str(self.encoding.tag.group),
+            str(plan_to_json(self.index.plan)),
+            str(self.index.encoding.tag.group),
             FOUND if self.finds_links else str([(link.a, link.b) for link in topology.links]),
             FOUND if self.finds_hosts else str(self._hosts(topology)),
         )
@@ -142,7 +142,7 @@ def read_config(path: Path) -> Config:
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
     top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))
-    encoding = read_encoding(top)
+    index = read_index(top)
     service = _read_service(top)
     reach = read_reach(top, top.section(CONTROLLER))
     if reach is not None:
@@ -150,21 +150,21 @@ def read_config(path: Path) -> Config:
         network = read_network(top, reach.datapaths)
     else:
         network = read_network(top) if "network" in top else None
-    if encoding is not None and network is not None:
-        check_trees(top, network, encoding)
+    if index is not None and network is not None:
+        check_trees(top, network, index)
     if reach is not None and network is not None:
         _check_http(top, service)
         check_listened(top.section(CONTROLLER), reach.listen, service.http)
         _check_finding(top, network, service)
         network = _numbered(top, network, reach.numbers)
     mistakes.check()
-    assert encoding is not None
+    assert index is not None
     if reach is None:
-        return Config(path, encoding, network, service)
+        return Config(path, index, network, service)
     assert network is not None
     return Config(
         path,
-        encoding,
+        index,
         network,
         service,
         reach,

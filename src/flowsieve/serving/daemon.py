@@ -119,9 +119,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
     metrics, router = Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
     try:
-        state, ledger = recover(
-            journal.load(config.encoding.plan.schema), partial(config.fresh, site.topology)
-        )
+        state, ledger = recover(journal.load(config.index.plan.schema), partial(config.fresh, site.topology))
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
@@ -132,8 +130,8 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
         dispatcher = Dispatcher(
             state,
             switches,
-            config.encoding.tag,
-            deliveries_of(state.topology, config.encoding.tag.group.family),
+            config.index.encoding,
+            deliveries_of(state.topology, config.index.encoding.family),
             patience=service.deadline,
             journal=journal,
             ledger=ledger,
@@ -191,7 +189,7 @@ async def _exploring(
 
     def told(topology: Topology) -> None:
         tokens.topology = discoverer.described = topology
-        desk.groups = event_groups(topology, dispatcher.tag.group.family)
+        desk.groups = event_groups(topology, dispatcher.encoding.family)
 
     explorer = Explorer(dispatcher, discoverer, told, links=config.finds_links, hosts=config.finds_hosts)
     if not dispatcher.state.found:
@@ -205,7 +203,7 @@ def _desk(
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
-        event_groups(dispatcher.state.topology, config.encoding.tag.group.family),
+        event_groups(dispatcher.state.topology, config.index.encoding.family),
         site.interface,
         tokens=tokens,
         lease=config.service.lease,

@@ -22,17 +22,17 @@ CONNECT_SECONDS = 10.0
 async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict[str, int]]:
     """What a controller would change in each switch if it started now; nothing is changed."""
     site = site_of(config, lab)
-    past = look(site.folder / "journal.db", config.encoding.plan.schema, config.base(site.topology))
+    past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
     state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
-    rewritten = deliveries_of(state.topology, config.encoding.tag.group.family)
+    rewritten = deliveries_of(state.topology, config.index.encoding.family)
     found: dict[str, dict[str, int]] = {}
     async with site.fabric(lambda event: None) as fabric:
         await fabric.wait_connected(CONNECT_SECONDS)
         counted = NumberedSwitches(fabric, lambda: state.topology)
         for switch in state.topology.switches:
-            belief = Belief(config.encoding.tag, rewritten.get(switch))
+            belief = Belief(config.index.encoding, rewritten.get(switch))
             there, strange = await fabric.look(switch)
             strays = belief.read(counted.told(switch, there))
             _, ops = belief.steps(changes_between(belief.held, state.table(switch)), None, ())
@@ -48,6 +48,6 @@ def known_topology(config: Config, lab: Lab | None) -> Topology:
     site = site_of(config, lab)
     if not config.finds:
         return site.topology
-    past = look(site.folder / "journal.db", config.encoding.plan.schema, config.base(site.topology))
+    past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
     found = last_found(past)
     return described(found, site.topology) if found is not None else site.topology

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from flowsieve.errors import Refused, SwitchError, Unacknowledged
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.network.mend import Edge
@@ -179,8 +179,8 @@ class EmbeddedFabric:
     def _put_back(self, switch: str, flows: Sequence[Flow]) -> None:
         """Give a switch a table, whatever it holds."""
         there = self.network.read(switch)
-        ops = [FlowOp(Kind.REMOVE, flow) for flow in there]
-        ops += [FlowOp(Kind.INSTALL, flow) for flow in flows]
+        ops = [FlowOp(OpKind.REMOVE, flow) for flow in there]
+        ops += [FlowOp(OpKind.INSTALL, flow) for flow in flows]
         ticket = self.network.apply(switch, ops)
         self.network.settle()
         if isinstance(ticket.error, Refused):

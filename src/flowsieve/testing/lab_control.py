@@ -13,7 +13,7 @@ from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import Punt
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.lab.lab import Lab
 from flowsieve.southbound.fabric import SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
@@ -29,7 +29,7 @@ def switch_addresses(lab: Lab) -> dict[str, str]:
 async def controlled(
     lab: Lab,
     state: ControlState,
-    tag: Tag,
+    encoding: Encoding,
     *,
     addresses: Mapping[str, str] | None = None,
     listen: str | None = None,
@@ -62,8 +62,8 @@ async def controlled(
     dispatcher = Dispatcher(
         state,
         fabric,
-        tag,
-        deliveries_of(lab.topology, tag.group.family),
+        encoding,
+        deliveries_of(lab.topology, encoding.family),
         patience=patience,
         journal=journal,
         ledger=ledger,

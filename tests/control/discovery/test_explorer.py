@@ -14,7 +14,7 @@ from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.errors import SwitchError, TableFull
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -38,7 +38,7 @@ class Ports(EmbeddedFabric):
         self.absent: set[tuple[str, int]] = set()
         self.stuck: set[tuple[str, int]] = set()
         self.switches = NumberedSwitches(self, lambda: self.dispatcher.state.topology)
-        self.dispatcher = Dispatcher(ControlState(RING, PLAN), self.switches, POOLS["ipv6"][0], drain=0)
+        self.dispatcher = Dispatcher(ControlState(RING, PLAN), self.switches, encoding_of("ipv6"), drain=0)
         self.explorer = Explorer(
             self.dispatcher,
             None,  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import Change
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import generate
 from flowsieve.network.mend import Edge
@@ -38,7 +38,7 @@ class Repair:
         self.told: list[tuple[str, object]] = []
         self.followed = asyncio.Event()
         self.followed.set()
-        self.core = Core(self.state, self.fabric, POOLS["ipv6"][0], Scribe(NoJournal()), watcher=self)
+        self.core = Core(self.state, self.fabric, encoding_of("ipv6"), Scribe(NoJournal()), watcher=self)
         self.mender = Mender(self.core, Followers(self), damping)
         self._decide, self.state.rewire = self.state.rewire, self._rewire  # type: ignore[method-assign]
 

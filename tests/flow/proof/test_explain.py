@@ -9,7 +9,7 @@ from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import Explanation, Miss, explain
 from flowsieve.flow.view import NetworkView
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan
@@ -18,7 +18,7 @@ from flowsieve.network.tree import TreeMap, center_tree
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 7}})
 PLAN = RegularPlan.make(SCHEMA)  # three bits: dz 011 is a == 3
-TAG = POOLS["ipv6"][0]
+ENCODING = encoding_of("ipv6")
 TOPOLOGY = Topology.make([("s1", "s2"), ("s2", "s3")], {"h1": "s1", "h2": "s2", "h3": "s3", "h4": "s3"})
 TREE = center_tree(TOPOLOGY)
 
@@ -29,7 +29,7 @@ def interest(name: str, host: str, text: str, *dz: str) -> Interest:
 
 
 def flow(switch: str, dz: str, *neighbours: str) -> Flow:
-    return content_flow(TAG, Dz.parse(dz), sorted(TOPOLOGY.port(switch, near) for near in neighbours))
+    return content_flow(ENCODING, Dz.parse(dz), sorted(TOPOLOGY.port(switch, near) for near in neighbours))
 
 
 ADVERTISED = [interest("everything", "h1", "True")]
@@ -47,7 +47,7 @@ TABLES = {
 
 
 def explained(tables: dict[str, list[Flow]], host: str = "h1", **values: object) -> Explanation:
-    view = NetworkView(TOPOLOGY, PLAN, TAG, tables, ADVERTISED, WANTED, trees=TreeMap.single(TREE))
+    view = NetworkView(TOPOLOGY, PLAN, ENCODING, tables, ADVERTISED, WANTED, trees=TreeMap.single(TREE))
     return explain(view, host, values)
 
 
@@ -95,7 +95,7 @@ def test_an_entry_that_leaves_a_port_out_is_named():
 
 def test_dz_that_do_not_hold_the_event_are_blamed():
     narrow = [interest("three", "h3", "a == 3", "010")]
-    explanation = explain(NetworkView(TOPOLOGY, PLAN, TAG, {}, ADVERTISED, narrow), "h1", {"a": 3})
+    explanation = explain(NetworkView(TOPOLOGY, PLAN, ENCODING, {}, ADVERTISED, narrow), "h1", {"a": 3})
     assert explanation.missed == (Miss("h3", "three", "its dz do not hold the event's 011"),)
 
 
@@ -104,7 +104,7 @@ def test_a_host_that_no_port_leads_to_is_cut_off():
     topology = Topology.make([("s1", "s2")], hosts, ["s1", "s2", "s9"])
     trees = TreeMap.single(center_tree(topology))
     explanation = explain(
-        NetworkView(topology, PLAN, TAG, {}, ADVERTISED, WANTED, trees=trees), "h1", {"a": 7}
+        NetworkView(topology, PLAN, ENCODING, {}, ADVERTISED, WANTED, trees=trees), "h1", {"a": 7}
     )
     assert explanation.missed == (Miss("h4", "high", "nothing leads from h1 to h4"),)
 

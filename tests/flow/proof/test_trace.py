@@ -1,8 +1,9 @@
 """The way of one packet through the tables."""
 
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.proof.trace import Step, trace
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch, parse_match
 from flowsieve.network.topology import Topology
 
 TRIANGLE = Topology.make([("s1", "s2"), ("s2", "s3"), ("s3", "s1")], {"h1": "s1", "h2": "s2", "h3": "s3"})
@@ -10,7 +11,7 @@ TRIANGLE = Topology.make([("s1", "s2"), ("s2", "s3"), ("s3", "s1")], {"h1": "s1"
 
 def to(switch: str, *neighbours: str) -> Flow:
     ports = tuple(Output(TRIANGLE.port(switch, near)) for near in neighbours)
-    return Flow(Match(Prefix.parse("ff0e::/16")), 1000, ports)
+    return Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, ports)
 
 
 def steps(**flows: Flow) -> tuple[Step, ...]:
@@ -37,5 +38,14 @@ def test_a_packet_on_a_loop_is_followed_once_round():
 
 
 def test_a_port_that_is_not_there_leads_nowhere():
-    astray = Flow(Match(Prefix.parse("ff0e::/16")), 1000, (Output(9), Output(3)))
+    astray = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(9), Output(3)))
     assert steps(s1=astray) == (Step("s1", "h1", astray, ()),)
+
+
+def test_entries_that_look_at_the_source_tell_packets_apart():
+    match = parse_match("ff0e::/ffff::", "fd00::1/ffff::1")
+    tables = {"s1": [Flow(match, 1000, (Output(1),))]}
+    (miss,) = trace(TRIANGLE, tables, "h1", 6, 0xFF0E << 112, source=0xFD00 << 112)
+    assert (miss.flow, miss.out) == (None, ())
+    hit = trace(TRIANGLE, tables, "h1", 6, 0xFF0E << 112, source=0xFD00 << 112 | 1)[0]
+    assert hit.flow in tables["s1"]

@@ -132,7 +132,7 @@ def test_duplicates_and_loops_are_seen(spark: SparkSession, scenario: Path, tmp_
 
     def flood(out: dict[str, list[str]]) -> Replayed:
         flows = [
-            {"switch": switch, "priority": 1, "dst": str(setting.tag.group), "out": names}
+            {"switch": switch, "priority": 1, "dst": str(setting.encoding.tag.group), "out": names}
             for switch, names in out.items()
         ]
         (tmp_path / "flood.json").write_text(json.dumps(flows))
@@ -151,8 +151,8 @@ def test_duplicates_and_loops_are_seen(spark: SparkSession, scenario: Path, tmp_
 def test_nobody_subscribed_and_everything_is_unwanted(scenario: Path, tmp_path: Path) -> None:
     (tmp_path / "requests.csv").write_text("op,id,host,filter\nadv,a,ann,True\n")
     setting = read_scenario(scenario)
-    flows = [{"switch": "s1", "priority": 1, "dst": str(setting.tag.group), "out": ["s2"]}]
-    flows += [{"switch": "s2", "priority": 1, "dst": str(setting.tag.group), "out": ["bob"]}]
+    flows = [{"switch": "s1", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["s2"]}]
+    flows += [{"switch": "s2", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["bob"]}]
     (tmp_path / "flows.json").write_text(json.dumps(flows))
     snapshot = Snapshot.of(settled(setting).controller.view(read_flows(tmp_path / "flows.json", setting)))
     event = {"price": 1, "ratio": 0.5, "side": "buy", "name": "x"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from office import GROUPS, NETWORK, SCHEMA, SECONDS, TAG, Client, Office, play, run, told, until
+from office import ENCODING, GROUPS, NETWORK, SCHEMA, SECONDS, Client, Office, play, run, told, until
 
 from flowsieve.control.request import Op
 from flowsieve.protocol.welcome import Welcome
@@ -38,7 +38,7 @@ def test_hello_is_answered_by_all_that_a_client_needs(tmp_path: Path) -> None:
     async def story(office: Office) -> None:
         welcome = Welcome.parse(await office.client().ok(1, "hello"))
         plan = office.dispatcher.state.plan
-        assert welcome == Welcome("ann", plan, TAG, GROUPS["ann"], "eth0", 30.0)
+        assert welcome == Welcome("ann", plan, ENCODING.tag, GROUPS["ann"], "eth0", 30.0)
         assert welcome.schema == SCHEMA
         assert entries(office) == 0
 

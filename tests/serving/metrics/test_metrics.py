@@ -23,7 +23,7 @@ from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadMessage
-from flowsieve.header.tag import POOLS
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import line
 from flowsieve.serving.metrics import metrics as module
@@ -155,7 +155,7 @@ async def figures_of_a_service() -> tuple[dict[tuple[str, ...], float], dict[tup
     """All that a real dispatcher over three switches shows, with a link up and then down."""
     state = ControlState(NETWORK, RegularPlan.make(SCHEMA), settings=Settings(capacity=100))
     fabric = EmbeddedFabric(EmbeddedNetwork(NETWORK), lambda event: dispatcher.heard(event))
-    dispatcher = Dispatcher(state, fabric, POOLS["ipv6"][0], drain=0.0)
+    dispatcher = Dispatcher(state, fabric, encoding_of("ipv6"), drain=0.0)
     metrics = Metrics()
     connected = set(NETWORK.switches)
     metrics.watch(

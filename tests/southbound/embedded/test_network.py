@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from flowsieve.errors import BadInput, BadTopology, SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.flat import key_of
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Link, Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
@@ -18,7 +19,7 @@ ADDRESS = "ff0e:c800::"
 
 def install(network: EmbeddedNetwork, switch: str, *neighbours: str, prefix: str = "ff0e::/16") -> None:
     ports = tuple(Output(network.topology.port(switch, near)) for near in neighbours)
-    network.apply(switch, [FlowOp(Kind.INSTALL, Flow(Match(Prefix.parse(prefix)), 1000, ports))])
+    network.apply(switch, [FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse(prefix)), 1000, ports))])
 
 
 def keys(address: int, copies: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -119,11 +120,11 @@ def test_packets_meet_a_slow_switch_as_it_is_at_that_moment():
 
 def test_capacity_is_per_switch_and_the_peak_is_remembered():
     network = EmbeddedNetwork(LINE, capacity={"s1": 1})
-    flows = [Flow(Match(Prefix.parse(f"ff0e::/{length}")), 1000, (Output(1),)) for length in (16, 17)]
-    ops = [FlowOp(Kind.INSTALL, flow) for flow in flows]
+    flows = [Flow(PrefixMatch(Prefix.parse(f"ff0e::/{length}")), 1000, (Output(1),)) for length in (16, 17)]
+    ops = [FlowOp(OpKind.INSTALL, flow) for flow in flows]
     assert isinstance(network.apply("s1", ops).error, TableFull)
     assert network.apply("s2", ops).error is None
-    network.apply("s2", [FlowOp(Kind.REMOVE, flow) for flow in flows])
+    network.apply("s2", [FlowOp(OpKind.REMOVE, flow) for flow in flows])
     assert [network.peak(switch) for switch in LINE.switches] == [1, 2, 0]
     assert network.read("s1") == (flows[0],)
 

@@ -3,16 +3,17 @@
 import pytest
 
 from flowsieve.errors import TableFull
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.embedded.clock import VirtualClock
 from flowsieve.southbound.embedded.switch import Switch
 from flowsieve.southbound.embedded.worker import Worker
 
 
 def installs(*prefixes: str) -> list[FlowOp]:
-    return [FlowOp(Kind.INSTALL, Flow(Match(Prefix.parse(p)), 1000, (Output(1),))) for p in prefixes]
+    return [FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse(p)), 1000, (Output(1),))) for p in prefixes]
 
 
 def test_a_fast_switch_is_done_at_once():
@@ -52,8 +53,8 @@ def test_after_a_refusal_the_rest_of_the_batch_is_not_tried_but_the_next_batch_i
     clock, switch = VirtualClock(), Switch("s1", 2, capacity=1)
     worker = Worker(switch, clock, seconds_per_op)
     ops = installs("ff0e::/16", "ff0e::/17")
-    refused = worker.take([*ops, FlowOp(Kind.REMOVE, ops[0].flow)])
-    served = worker.take([FlowOp(Kind.REMOVE, ops[0].flow), ops[1]])
+    refused = worker.take([*ops, FlowOp(OpKind.REMOVE, ops[0].flow)])
+    served = worker.take([FlowOp(OpKind.REMOVE, ops[0].flow), ops[1]])
     clock.settle()
     assert isinstance(refused.error, TableFull)
     assert (refused.done, refused.done_at) == (1, pytest.approx(2 * seconds_per_op))

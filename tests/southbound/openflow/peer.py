@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.wire import COOKIE, Frame, Frames
+from flowsieve.southbound.openflow.wire import COOKIE, Frames, OpenFlowFrame
 
 
 def message(kind: int, xid: int, body: bytes = b"", version: int = 5) -> bytes:
@@ -65,20 +65,20 @@ def packet_in(port: int, data: bytes) -> bytes:
 def stats(xid: int, flows: Iterable[Flow], more: bool = False, cookie: int = COOKIE) -> bytes:
     body = struct.pack("!HH4x", ofp.OFPMP_FLOW, ofp.OFPMPF_REPLY_MORE if more else 0)
     for flow in flows:
-        match = match_bytes(flow.match.destination)
-        instructions = Packer().pack(0, [FlowOp(Kind.INSTALL, flow)])[48 + len(match) :]
+        match = match_bytes(flow.match)
+        instructions = Packer().pack(0, [FlowOp(OpKind.INSTALL, flow)])[48 + len(match) :]
         length = 48 + len(match) + len(instructions)
         body += struct.pack("!HBxIIHHHHHxxQQQ", length, 0, 0, 0, flow.priority, 0, 0, 0, 0, cookie, 0, 0)
         body += match + instructions
     return message(ofp.OFPT_MULTIPART_REPLY, xid, body)
 
 
-def frames(data: bytes) -> list[Frame]:
+def frames(data: bytes) -> list[OpenFlowFrame]:
     """Messages that we sent, told apart."""
     return list(Frames().feed(data))
 
 
-def asks_for_entries(frame: Frame) -> bool:
+def asks_for_entries(frame: OpenFlowFrame) -> bool:
     return frame.type == ofp.OFPT_MULTIPART_REQUEST and frame.data[8:10] == struct.pack("!H", ofp.OFPMP_FLOW)
 
 

@@ -7,31 +7,34 @@ import pytest
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow.connection import MOST_QUEUED, Connection, State
-from flowsieve.southbound.openflow.events import Applied, Listed, PortsListed, Ready, Refused
+from flowsieve.header.match import PrefixMatch
+from flowsieve.southbound.openflow.connection import MOST_QUEUED, ConnectionState, OpenFlowConnection
+from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, EntriesListed, PortsListed, Ready
 from flowsieve.southbound.openflow.ports import FENCE, Port
 from flowsieve.southbound.openflow.wire import PROTOCOL, Monitored, PacketIn, PortStatus, ProtocolError
 
-FLOWS = [Flow(Match(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)]
-OPS = [FlowOp(Kind.INSTALL, flow) for flow in FLOWS]
+FLOWS = [
+    Flow(PrefixMatch(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)
+]
+OPS = [FlowOp(OpKind.INSTALL, flow) for flow in FLOWS]
 TABLE_FULL = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
 
 
-def sent(connection: Connection) -> list[tuple[int, int]]:
+def sent(connection: OpenFlowConnection) -> list[tuple[int, int]]:
     """Type and xid of what goes out."""
     return [(frame.type, frame.xid) for frame in peer.frames(b"".join(connection.outgoing()))]
 
 
-def heard(connection: Connection, *messages: bytes) -> list[object]:
+def heard(connection: OpenFlowConnection, *messages: bytes) -> list[object]:
     return list(connection.receive(b"".join(messages)))
 
 
 @pytest.fixture
-def ready() -> Connection:
-    connection = Connection()
+def ready() -> OpenFlowConnection:
+    connection = OpenFlowConnection()
     assert sent(connection) == [(ofp.OFPT_HELLO, 1)]
     assert heard(connection, peer.hello(1, 4, 5, 6)) == []
     assert sent(connection) == [(ofp.OFPT_FEATURES_REQUEST, 2)]
@@ -41,7 +44,7 @@ def ready() -> Connection:
 
 
 @pytest.fixture
-def adding(ready) -> tuple[Connection, int, int, int]:
+def adding(ready) -> tuple[OpenFlowConnection, int, int, int]:
     """A connection on which a batch was sent; its bundle, its first xid and that of the barrier."""
     bundle = ready.apply(OPS)
     kinds = [ofp.OFPT_BUNDLE_CONTROL, *[ofp.OFPT_BUNDLE_ADD_MESSAGE] * 3, ofp.OFPT_BARRIER_REQUEST]
@@ -55,7 +58,7 @@ def test_a_batch_is_applied_once_it_is_committed(adding):
     assert heard(connection, peer.barrier(barrier)) == []
     ((kind, commit),) = sent(connection)
     assert kind == ofp.OFPT_BUNDLE_CONTROL
-    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [BatchApplied(bundle)]
     assert sent(connection) == []
 
 
@@ -65,7 +68,7 @@ def test_a_batch_with_a_refused_message_is_discarded(adding):
     (discard,) = peer.frames(b"".join(connection.outgoing()))
     assert int.from_bytes(discard.data[12:14]) == ofp.OFPBCT_DISCARD_REQUEST
     (refused,) = heard(connection, peer.bundle(discard.xid, bundle, ofp.OFPBCT_DISCARD_REPLY))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, BatchRefused)
     assert (refused.request, refused.op_index, refused.failure.table_full) == (bundle, 1, False)
     assert "OFPET_BAD_ACTION" in refused.failure.reason
 
@@ -98,7 +101,7 @@ def test_one_batch_follows_another(ready):
         barrier = sent(ready)[-1][1]
         heard(ready, peer.barrier(barrier))
         ((_, commit),) = sent(ready)
-        assert heard(ready, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+        assert heard(ready, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [BatchApplied(bundle)]
 
 
 def test_numbers_of_messages_begin_again_before_they_run_out(ready):
@@ -113,7 +116,7 @@ def test_entries_come_in_several_parts(ready):
     assert sent(ready) == [(ofp.OFPT_MULTIPART_REQUEST, request)]
     assert heard(ready, peer.stats(request, FLOWS[:2], more=True)) == []
     (listed,) = heard(ready, peer.stats(request, FLOWS[2:]))
-    assert isinstance(listed, Listed)
+    assert isinstance(listed, EntriesListed)
     assert [entry.flow for entry in listed.entries] == FLOWS
     assert all(entry.ours for entry in listed.entries)
 
@@ -169,7 +172,7 @@ def test_a_port_is_changed_once_the_barrier_is_answered(ready, closed):
     plain.set_xid(request)
     plain.serialize()
     assert mod.data == bytes(plain.buf)
-    assert heard(ready, peer.barrier(barrier.xid)) == [Applied(request)]
+    assert heard(ready, peer.barrier(barrier.xid)) == [BatchApplied(request)]
 
 
 def test_a_port_change_can_be_refused(ready):
@@ -187,8 +190,8 @@ def test_a_port_change_and_a_batch_may_be_under_way_together(adding):
     port_barrier = sent(connection)[-1][1]
     assert heard(connection, peer.barrier(barrier)) == []
     ((_, commit),) = sent(connection)
-    assert heard(connection, peer.barrier(port_barrier)) == [Applied(request)]
-    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [Applied(bundle)]
+    assert heard(connection, peer.barrier(port_barrier)) == [BatchApplied(request)]
+    assert heard(connection, peer.bundle(commit, bundle, ofp.OFPBCT_COMMIT_REPLY)) == [BatchApplied(bundle)]
 
 
 def test_packets_for_a_switch_that_takes_none_are_dropped_at_last(ready):
@@ -213,10 +216,10 @@ def test_an_error_that_nobody_waits_for_is_passed_over(ready):
     ("spoken", "fits"), [((), True), ((5,), True), ((1, 5, 6), True), ((1, 4), False), ((6,), False)]
 )
 def test_both_ends_must_speak_one_version(spoken, fits):
-    connection = Connection()
+    connection = OpenFlowConnection()
     if fits:
         heard(connection, peer.hello(*spoken))
-        assert connection.state is State.FEATURES
+        assert connection.state is ConnectionState.FEATURES
     else:
         with pytest.raises(ProtocolError, match=r"right is 5 \(OpenFlow 1.4\)"):
             heard(connection, peer.hello(*spoken))
@@ -248,13 +251,13 @@ def test_what_a_switch_should_not_send_is_an_error(ready, what):
 @pytest.mark.parametrize("what", ["a barrier", "a bundle", "entries", "features"])
 def test_nothing_comes_before_a_hello(what):
     with pytest.raises(ProtocolError, match="waiting for the peer's hello"):
-        heard(Connection(), UNASKED[what])
+        heard(OpenFlowConnection(), UNASKED[what])
 
 
 def test_a_stream_may_be_torn_anywhere():
     def conversation(pieces) -> list[object]:
         """All that happens with two halves of a conversation, each torn in pieces."""
-        connection, events = Connection(), []
+        connection, events = OpenFlowConnection(), []
         for piece in pieces[0]:
             events += connection.receive(piece)
         bundle = connection.apply(OPS)
@@ -272,7 +275,7 @@ def test_a_stream_may_be_torn_anywhere():
         + peer.packet_in(1, b"data"),
     )
     whole = conversation([[half] for half in halves])
-    assert Applied(5) in whole
+    assert BatchApplied(5) in whole
     assert conversation([[bytes([byte]) for byte in half] for half in halves]) == whole
     for half, other in ((0, 1), (1, 0)):
         for cut in range(len(halves[half])):
@@ -300,7 +303,7 @@ def random_strings(seed: int, count: int) -> list[bytes]:
 def test_random_bytes_are_at_worst_an_error():
     wrong = 0
     for data in random_strings(0, 1000):
-        connection = Connection()
+        connection = OpenFlowConnection()
         heard(connection, peer.hello(5), peer.features(2))
         connection.apply(OPS)
         connection.list_entries()
@@ -317,7 +320,7 @@ def test_random_bytes_are_at_worst_an_error():
 def test_random_bytes_instead_of_a_hello_are_at_worst_an_error():
     for data in random_strings(1, 1000):
         try:
-            assert heard(Connection(), data) == []
+            assert heard(OpenFlowConnection(), data) == []
         except ProtocolError as error:
             assert str(error)
 

@@ -7,9 +7,10 @@ import struct
 
 import pytest
 
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.southbound.openflow.entries import Entry, entries_in, prefix_of
+from flowsieve.header.match import Masked, MaskedMatch, PrefixMatch
+from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, match_in
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.wire import COOKIE, ProtocolError
 
@@ -27,26 +28,27 @@ def prefixes(family: int) -> list[Prefix]:
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_prefix_is_read_from_the_match_that_it_makes(family: int) -> None:
     for prefix in prefixes(family):
-        assert prefix_of(match_bytes(prefix)) == prefix
+        match = PrefixMatch(prefix)
+        assert match_in(match_bytes(match)) == match
 
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_what_differs_from_the_match_of_a_prefix_in_one_byte_is_none_or_that_of_another(family: int) -> None:
     dice = random.Random(family)
     for prefix in prefixes(family):
-        match = bytearray(match_bytes(prefix))
+        match = bytearray(match_bytes(PrefixMatch(prefix)))
         match[dice.randrange(4, len(match))] ^= 1 << dice.randrange(8)
-        found = prefix_of(bytes(match))
-        assert found is None or (found != prefix and match_bytes(found) == match)
+        found = match_in(bytes(match))
+        assert found is None or (found != PrefixMatch(prefix) and match_bytes(found) == match)
 
 
-def test_a_match_with_a_gap_in_its_mask_or_bits_beyond_it_is_no_prefix() -> None:
-    match = bytearray(match_bytes(Prefix(6, 0xFF0E, 16)))
+def test_a_match_with_a_gap_in_its_mask_is_a_masked_one_and_with_bits_beyond_it_none() -> None:
+    match = bytearray(match_bytes(PrefixMatch(Prefix(6, 0xFF0E, 16))))
     match[31] = 0x0F  # the mask is ff0f
-    assert prefix_of(bytes(match)) is None
-    match = bytearray(match_bytes(Prefix(6, 0xFF0E, 16)))
+    assert match_in(bytes(match)) == MaskedMatch(None, Masked.parse("ff0e::/ff0f::"))
+    match = bytearray(match_bytes(PrefixMatch(Prefix(6, 0xFF0E, 16))))
     match[16] = 1  # behind the mask
-    assert prefix_of(bytes(match)) is None
+    assert match_in(bytes(match)) is None
 
 
 def stats(match: bytes, priority: int = 1016, cookie: int = COOKIE) -> bytes:
@@ -55,18 +57,18 @@ def stats(match: bytes, priority: int = 1016, cookie: int = COOKIE) -> bytes:
 
 
 def test_entries_are_read_one_after_the_other() -> None:
-    first, second = (match_bytes(Prefix(6, 0xFF0E << n, 16 + n)) for n in (0, 3))
+    first, second = (match_bytes(PrefixMatch(Prefix(6, 0xFF0E << n, 16 + n))) for n in (0, 3))
     found = list(entries_in(stats(first) + stats(second, 9, 4)))
-    assert found == [Entry(COOKIE, 1016, first, b""), Entry(4, 9, second, b"")]
-    assert found[0].flow == Flow(Match(Prefix(6, 0xFF0E, 16)), 1016, ())
+    assert found == [SwitchEntry(COOKIE, 1016, first, b""), SwitchEntry(4, 9, second, b"")]
+    assert found[0].flow == Flow(PrefixMatch(Prefix(6, 0xFF0E, 16)), 1016, ())
     output = struct.pack("!HH4xHHIH6x", 4, 24, 0, 16, 3, 0xFFFF)
     assert found[0]._replace(instructions=output).flow == Flow(
-        Match(Prefix(6, 0xFF0E, 16)), 1016, (Output(3),)
+        PrefixMatch(Prefix(6, 0xFF0E, 16)), 1016, (Output(3),)
     )
 
 
 @pytest.mark.parametrize("cut", [1, 40, 47, 55, 60, 90])
 def test_an_entry_that_is_cut_off_is_told(cut: int) -> None:
-    whole = stats(match_bytes(Prefix(6, 0xFF0E, 16)))
+    whole = stats(match_bytes(PrefixMatch(Prefix(6, 0xFF0E, 16))))
     with pytest.raises(ProtocolError, match=r"cut off|does not add up"):
         list(entries_in(whole[:cut]))

@@ -14,14 +14,15 @@ import pytest
 from vswitch import OpenVSwitch, wait_for
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, SwitchEvent, TableChanged
 from flowsieve.southbound.openflow import datapath_sync as lag
 from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
-from flowsieve.southbound.openflow.wire import Frame, Frames
+from flowsieve.southbound.openflow.wire import Frames, OpenFlowFrame
 
 QUICK = Timing(answer=0.5, connect=1.0, echo=0.1, silence=0.5, first_retry=0.01, last_retry=0.05)
 GROUP = Prefix.parse("ff0e::/16")
@@ -29,7 +30,7 @@ numbers = iter(range(1, 1000))
 
 
 def install(*ports: int, group: Prefix = GROUP) -> FlowOp:
-    return FlowOp(Kind.INSTALL, Flow(Match(group), 1000, tuple(map(Output, ports))))
+    return FlowOp(OpKind.INSTALL, Flow(PrefixMatch(group), 1000, tuple(map(Output, ports))))
 
 
 def packet() -> bytes:
@@ -209,7 +210,7 @@ def test_an_error_inside_leaves_the_fabric_as_it_is(bridge):
 class Cable:
     """A way to a switch that is cut, once, when a message of the controller's comes by that `at` picks."""
 
-    def __init__(self, path: Path, beyond: str, at: Callable[[Frame], bool], passes: bool) -> None:
+    def __init__(self, path: Path, beyond: str, at: Callable[[OpenFlowFrame], bool], passes: bool) -> None:
         self.address = f"unix:{path}"
         self._path, self._beyond, self._at, self._passes = path, beyond.removeprefix("unix:"), at, passes
         self.cuts = 0
@@ -249,7 +250,7 @@ class Cable:
             writer.transport.abort()
 
 
-def is_commit(frame: Frame) -> bool:
+def is_commit(frame: OpenFlowFrame) -> bool:
     return frame.type == 33 and frame.data[12:14] == b"\0\4"
 
 

@@ -2,21 +2,22 @@
 
 import time
 
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 
 
 def ops(count: int) -> list[FlowOp]:
     """Operations with prefixes of 40 bits, each another, and one to four ports."""
-    kinds = list(Kind)
+    kinds = list(OpKind)
     return [
         FlowOp(
             kinds[i % 3],
             Flow(
-                Match(Prefix(6, 0xFF0E << 24 | i * 997 % (1 << 24), 40)),
+                PrefixMatch(Prefix(6, 0xFF0E << 24 | i * 997 % (1 << 24), 40)),
                 1024,
                 tuple(Output(1 + (i + j) % 8) for j in range(1 + i % 4)),
             ),
@@ -34,7 +35,7 @@ def test_messages_follow_each_other_with_xids_that_count_up():
 
 
 def test_a_prefix_has_one_match():
-    assert match_bytes(Prefix.parse("ff0e:c000::/19")).hex(" ", 4) == (
+    assert match_bytes(PrefixMatch(Prefix.parse("ff0e:c000::/19"))).hex(" ", 4) == (
         "0001002e 80000a02 86dd8000 3720ff0e c0000000 00000000 00000000 0000"
         "ffff e0000000 00000000 00000000 00000000"
     )
@@ -43,7 +44,7 @@ def test_a_prefix_has_one_match():
 def test_more_port_sets_than_are_remembered_are_packed_alike():
     packer = Packer()
     batch = [
-        FlowOp(Kind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 1000, (Output(i % 70_000 + 1),)))
+        FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix(6, 0xFF0E, 16)), 1000, (Output(i % 70_000 + 1),)))
         for i in range(70_010)
     ]
     packed = packer.pack(0, batch)

@@ -13,9 +13,9 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import LLDP, SERVICE_PRIORITY, Punt
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow.connection import Connection
-from flowsieve.southbound.openflow.entries import Entry, within
-from flowsieve.southbound.openflow.events import Applied, MetersListed
+from flowsieve.southbound.openflow.connection import OpenFlowConnection
+from flowsieve.southbound.openflow.entries import SwitchEntry, within
+from flowsieve.southbound.openflow.events import BatchApplied, MetersListed
 from flowsieve.southbound.openflow.punts import (
     METERS,
     Changes,
@@ -35,15 +35,15 @@ NEIGHBOURS = Punt.of_type(LLDP, rate=100)
 PUNTS = [CALLS, CALLS4, NEIGHBOURS]
 
 
-def entry(punt: Punt, meter: int, **other: object) -> Entry:
+def entry(punt: Punt, meter: int, **other: object) -> SwitchEntry:
     """What a switch would hold after an installation."""
     message = install(1, punt, meter)
     length = (int.from_bytes(message[50:52]) + 7) // 8 * 8
-    held = Entry(SERVICE_COOKIE, SERVICE_PRIORITY, message[48 : 48 + length], message[48 + length :])
+    held = SwitchEntry(SERVICE_COOKIE, SERVICE_PRIORITY, message[48 : 48 + length], message[48 + length :])
     return held._replace(**other)
 
 
-def held(*punts: Punt) -> tuple[list[Entry], list[Meter]]:
+def held(*punts: Punt) -> tuple[list[SwitchEntry], list[Meter]]:
     numbered = list(zip(METERS, punts, strict=False))
     return [entry(punt, n) for n, punt in numbered], [Meter(n, punt.rate) for n, punt in numbered]
 
@@ -179,8 +179,8 @@ def test_any_instructions_have_a_meter_or_none(data):
 
 
 @pytest.fixture
-def ready() -> Connection:
-    connection = Connection()
+def ready() -> OpenFlowConnection:
+    connection = OpenFlowConnection()
     assert len(list(connection.receive(peer.hello(5) + peer.features(2)))) == 1
     list(connection.outgoing())
     return connection
@@ -207,7 +207,7 @@ def test_meters_are_changed_once_the_barrier_is_answered(ready):
     request = ready.change_meters([Meter(1, 10), Meter(2, 20)], ofp.OFPMC_ADD)
     first, second, barrier = peer.frames(b"".join(ready.outgoing()))
     assert [first.type, second.type, barrier.type] == [ofp.OFPT_METER_MOD] * 2 + [ofp.OFPT_BARRIER_REQUEST]
-    assert list(ready.receive(peer.barrier(barrier.xid))) == [Applied(request)]
+    assert list(ready.receive(peer.barrier(barrier.xid))) == [BatchApplied(request)]
 
 
 def test_a_refused_meter_is_told(ready):

@@ -16,9 +16,10 @@ import pytest
 from vswitch import OpenVSwitch, wait_for
 
 from flowsieve.errors import BadInput, SwitchError, Unacknowledged
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match, Output
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
+from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent, Ticket
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
@@ -30,11 +31,11 @@ QUICK = Timing(answer=0.3, connect=1.0, echo=0.1, silence=0.4, first_retry=0.01,
 
 def flow(prefix: str, *ports: int) -> Flow:
     parsed = Prefix.parse(prefix)
-    return Flow(Match(parsed), 984 + parsed.length, tuple(map(Output, ports)))
+    return Flow(PrefixMatch(parsed), 984 + parsed.length, tuple(map(Output, ports)))
 
 
 def install(prefix: str, *ports: int) -> FlowOp:
-    return FlowOp(Kind.INSTALL, flow(prefix, *ports))
+    return FlowOp(OpKind.INSTALL, flow(prefix, *ports))
 
 
 def apply(switches: OpenFlowSwitches, switch: str, *ops: FlowOp) -> Ticket:
@@ -413,7 +414,7 @@ def test_a_bad_address_is_refused(address):
 @pytest.mark.parametrize(
     ("op", "what"),
     [
-        (FlowOp(Kind.INSTALL, Flow(Match(Prefix(6, 0xFF0E, 16)), 65536, ())), "no priority 65536"),
+        (FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix(6, 0xFF0E, 16)), 65536, ())), "no priority 65536"),
         (install("ff0e::/16", 1, 0), "no port 0"),
     ],
 )

@@ -128,7 +128,7 @@ class Explorer:
         async with self._turn:
             topology = more(self._dispatcher.state.topology)
             self._told(topology)
-            await self._dispatcher.grow(topology, deliveries_of(topology, self._dispatcher.tag.group.family))
+            await self._dispatcher.grow(topology, deliveries_of(topology, self._dispatcher.encoding.family))
             return topology
 
     @property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from flowsieve.flow.diff import Change, FlowOp, Kind, Ports, apply_changes
-from flowsieve.flow.entry import CONTENT_PRIORITY, Action, Deliver, Flow, content_flow, match_of
+from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
+from flowsieve.flow.entry import Action, Deliver, Flow, content_flow
 from flowsieve.flow.order import ordered
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 
 MOST_REMEMBERED = 1 << 14  # port sets
@@ -19,37 +19,38 @@ class Belief:
     `deliveries` are the ports at which the destination becomes that of the host there.
     """
 
-    def __init__(self, tag: Tag, deliveries: Mapping[int, Deliver] | None = None) -> None:
+    def __init__(self, encoding: Encoding, deliveries: Mapping[int, Deliver] | None = None) -> None:
         self.held: dict[Dz, Ports] = {}
         self.known = True
-        self._tag = tag
+        self._encoding = encoding
         self._deliveries = deliveries or {}
         self._actions: dict[Ports, tuple[Action, ...]] = {}
 
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
         """Believe what a switch holds; the operations that remove what is no entry of ours from our group."""
         self.held, strays = {}, []
-        held, group, dz_of = self.held, self._tag.group, self._tag.dz
+        held, dz_of, priority_of = self.held, self._encoding.dz_of, self._encoding.priority_of
         known: dict[int, Ports | None] = {}  # few actions stand in many entries, the same objects in most
         for flow in flows:
-            where = flow.match.destination
-            if not group.covers(where):
+            dz, actions = dz_of(flow.match), flow.actions
+            if dz is None:
+                if self._encoding.owns(flow.match):
+                    strays.append(FlowOp(OpKind.REMOVE, flow))
                 continue
-            dz, actions = dz_of(where), flow.actions
             if id(actions) not in known:
                 known[id(actions)] = self._sent_to(actions)
             ports = known[id(actions)]
-            if ports is not None and flow.priority == CONTENT_PRIORITY + dz.length:
+            if ports is not None and flow.priority == priority_of(dz):
                 held[dz] = ports
             else:
-                strays.append(FlowOp(Kind.REMOVE, flow))
+                strays.append(FlowOp(OpKind.REMOVE, flow))
         self.known = True
         return strays
 
     def _sent_to(self, actions: tuple[Action, ...]) -> Ports | None:
         """The ports of an entry of ours that has these actions; None if none has."""
         ports = tuple(sorted(action.port for action in actions))
-        ours = content_flow(self._tag, WHOLE_SPACE, ports, self._deliveries)
+        ours = content_flow(self._encoding, WHOLE_SPACE, ports, self._deliveries)
         return ports if ours.actions == actions else None
 
     def steps(
@@ -65,11 +66,11 @@ class Belief:
         ports = new if new is not None else old or ()
         actions = self._actions.get(ports)
         if actions is None:
-            actions = content_flow(self._tag, dz, ports, self._deliveries).actions
+            actions = content_flow(self._encoding, dz, ports, self._deliveries).actions
             if len(self._actions) < MOST_REMEMBERED:
                 self._actions[ports] = actions
-        kind = Kind.REMOVE if new is None else Kind.INSTALL if old is None else Kind.MODIFY
-        return FlowOp(kind, Flow(match_of(self._tag, dz), CONTENT_PRIORITY + dz.length, actions))
+        kind = OpKind.REMOVE if new is None else OpKind.INSTALL if old is None else OpKind.MODIFY
+        return FlowOp(kind, Flow(self._encoding.match_of(dz), self._encoding.priority_of(dz), actions))
 
     def acknowledge(self, steps: Iterable[Change]) -> None:
         """The switch has carried out these steps."""

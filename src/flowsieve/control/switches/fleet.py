@@ -49,7 +49,7 @@ class Fleet:
         return made
 
     def _belief(self, deliveries: Mapping[int, Deliver] | None) -> Belief:
-        return Belief(self._core.tag, deliveries)
+        return Belief(self._core.encoding, deliveries)
 
     def __getitem__(self, switch: str) -> Reconciler:
         return self._reconcilers[switch]

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.flow.flat import FlatTable, Keys, Words, keys_under
+from flowsieve.flow.flat import FlatTable, Words
 from flowsieve.flow.proof import verify_kernel as kernel
 from flowsieve.flow.wiring import Wiring
-from flowsieve.header.tag import Tag
-from flowsieve.index.dz import Dz
+from flowsieve.header.encoding import Encoding, Keys
 from flowsieve.index.dzset import DzSet
 
 
@@ -29,18 +28,18 @@ class Ranges:
     end: Keys
 
     @classmethod
-    def of(cls, tag: Tag, regions: Sequence[tuple[int, DzSet]]) -> Ranges:
-        """Where parts of the content space lie under a tag."""
+    def of(cls, encoding: Encoding, regions: Sequence[tuple[int, DzSet]]) -> Ranges:
+        """Where parts of the content space lie among the keys."""
         sets = [dz for _, dz in regions]
         hi, lo, length = (
             np.concatenate([getattr(dz, name) for dz in sets] or [np.empty(0, kind)])
             for name, kind in (("hi", np.uint64), ("lo", np.uint64), ("length", np.int64))
         )
-        begin = keys_under(tag, hi, lo)
+        begin = encoding.keys_of(hi, lo)
         return cls(
             column=np.repeat(np.array([column for column, _ in regions], np.int64), list(map(len, sets))),
             begin=begin,
-            end=kernel.ends_of(*begin, length + tag.group.length),
+            end=kernel.ends_of(*begin, length + encoding.ahead),
         )
 
     @property
@@ -73,13 +72,13 @@ class Atoms:
     def words(self) -> int:
         return -(-len(self) // 64)
 
-    def addressed(self, tag: Tag, bits: int) -> Words:
+    def addressed(self, encoding: Encoding, bits: int) -> Words:
         """The atoms that an event of so many bits can be sent to, as a column."""
         flags = np.ones(64 * self.words, np.uint8)
-        below = (1 << (128 - tag.group.length - bits)) - 1
+        below = (1 << (128 - encoding.ahead - bits)) - 1
         hi, lo = np.uint64(below >> 64), np.uint64(below & (2**64 - 1))
         for atom in np.flatnonzero((self.hi & hi | self.lo & lo) != 0).tolist():
-            flags[atom] = any(True for _ in cells_of(tag, bits, *self.span(atom)))
+            flags[atom] = any(True for _ in encoding.cells_between(bits, *self.span(atom)))
         return np.packbits(flags, bitorder="little").view(np.uint64)
 
     def span(self, atom: int) -> tuple[int, int]:
@@ -111,19 +110,3 @@ class Atoms:
         edges = np.flatnonzero(np.diff(flags, prepend=0, append=0)).reshape(-1, 2)
         for begin, end in edges.tolist():
             yield self.span(begin)[0], self.span(end - 1)[1]
-
-
-def cells_of(tag: Tag, bits: int, begin: int, end: int) -> Iterator[Dz]:
-    """The cells of at most so many bits whose events are sent into a stretch of keys, as few as possible.
-
-    An event is sent to the first address of its finest cell, so a stretch between two of them has none.
-    """
-    group, room = tag.group.bits << (128 - tag.group.length), 128 - tag.group.length
-    begin, end = max(begin - group, 0), min(end - group, 1 << room)
-    at, stop = (-(-key >> (room - bits)) for key in (begin, end))
-    while at < stop:
-        size = at & -at or 1 << bits
-        while at + size > stop:
-            size >>= 1
-        yield Dz(at // size, bits + 1 - size.bit_length())
-        at += size

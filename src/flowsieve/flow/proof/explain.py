@@ -88,8 +88,8 @@ class _Case:
     publisher: str
 
     def steps(self, dz: Dz) -> tuple[Step, ...]:
-        prefix = self.view.tag.prefix(dz)
-        return trace(self.view.topology, self.view.tables, self.publisher, prefix.family, prefix.first)
+        to = self.view.encoding.address_of(dz)
+        return trace(self.view.topology, self.view.tables, self.publisher, self.view.encoding.family, to)
 
     def hop(self, dz: Dz, step: Step) -> Hop:
         ids: dict[str, None] = {}
@@ -97,7 +97,7 @@ class _Case:
             assert step.flow is not None
             for each in self._cause(dz, step.flow, self._served(dz, step.switch, to)):
                 ids[each.id] = None
-        return Hop(step.switch, step.came_from, self.view.tag.address(dz), step.flow, step.out, tuple(ids))
+        return Hop(step.switch, step.came_from, self.view.encoding.text(dz), step.flow, step.out, tuple(ids))
 
     def _behind(self, dz: Dz, switch: str, port: int) -> frozenset[str]:
         assert self.view.trees is not None, "trees tell whom a switch serves through a port"
@@ -111,11 +111,8 @@ class _Case:
     def _cause(self, dz: Dz, flow: Flow, served: list[Interest]) -> list[Interest]:
         """Those for which a packet is sent: who wants its dz, or else whose dz the entry was widened over."""
         wanted = [each for each in served if each.dz.covers(dz)]
-        destination = flow.match.destination
-        if wanted or not self.view.tag.group.covers(destination):
-            return wanted
-        own = DzSet.of(self.view.tag.dz(destination))
-        return [each for each in served if each.dz.overlaps(own)]
+        own = None if wanted else self.view.encoding.dz_of(flow.match)
+        return wanted if own is None else [each for each in served if each.dz.overlaps(DzSet.of(own))]
 
     def reason(self, missed: Interest, walks: Sequence[tuple[Dz, Sequence[Step]]]) -> str:
         """Why a subscription that matches does not get the event."""
@@ -138,7 +135,6 @@ class _Case:
                     if to in (step.came_from, *step.out) or host not in self._behind(dz, step.switch, port):
                         continue
                     if step.flow is None:
-                        yield f"{step.switch} has no entry for {self.view.tag.address(dz)} and drops it"
+                        yield f"{step.switch} has no entry for {self.view.encoding.text(dz)} and drops it"
                     else:
-                        entry = step.flow.match.destination
-                        yield f"the entry of {step.switch} for {entry} does not send it to {to}"
+                        yield f"the entry of {step.switch} for {step.flow.match} does not send it to {to}"

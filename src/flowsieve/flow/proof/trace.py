@@ -23,7 +23,12 @@ class Step:
 
 
 def trace(
-    topology: Topology, tables: Mapping[str, Collection[Flow]], host: str, family: int, address: int
+    topology: Topology,
+    tables: Mapping[str, Collection[Flow]],
+    host: str,
+    family: int,
+    destination: int,
+    source: int = 0,
 ) -> tuple[Step, ...]:
     """The steps of a packet from a host, nearest first; no way is followed twice."""
     steps: list[Step] = []
@@ -34,7 +39,7 @@ def trace(
         if (switch, came_from) in seen:
             continue
         seen.add((switch, came_from))
-        flow = look_up(tables.get(switch, ()), family, address)
+        flow = look_up(tables.get(switch, ()), family, destination, source)
         near = topology.neighbours(switch)
         ports = flow.ports if flow and hops < HOP_LIMIT else ()
         out = tuple(

@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.flat import FlowColumns, Words, address_of, flatten
+from flowsieve.flow.flat import FlowColumns, Words, address_of, columns_of, flatten
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof import verify_kernel as kernel
-from flowsieve.flow.proof.atoms import Atoms, Ranges, cells_of
+from flowsieve.flow.proof.atoms import Atoms, Ranges
 from flowsieve.flow.proof.trace import trace
 from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
-from flowsieve.header.address import Prefix, address_text
-from flowsieve.header.tag import Tag
+from flowsieve.header.address import address_text
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.axes.inverse import Unfound
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
@@ -82,7 +82,7 @@ def verify(view: NetworkView) -> Verdict:
         topology=topology,
         wiring=Wiring.of(topology),
         plan=plan,
-        tag=view.tag,
+        encoding=view.encoding,
         tables=_without(topology, view.tables, view.down) if view.down else view.tables,
         offers=_by_endpoint(topology, plan, view.advertisements),
         wants=_by_endpoint(topology, plan, view.subscriptions),
@@ -154,18 +154,16 @@ class _Case:
     topology: Topology
     wiring: Wiring
     plan: IndexPlan
-    tag: Tag
+    encoding: Encoding
     tables: Mapping[str, tuple[Flow, ...]]
     offers: Mapping[int, Sequence[Interest]]
     wants: Mapping[int, Sequence[Interest]]
     piece: NDArray[np.int64]
 
     def verdict(self) -> Verdict:
-        columns = [
-            FlowColumns.of(flows, self.wiring.ports(n)) for n, flows in enumerate(self.tables.values())
-        ]
+        columns = columns_of(self.wiring, self.tables)
         offered, wanted = self._ranges(self.offers), self._ranges(self.wants)
-        own = self._space(columns, self.tag.group.family, offered, wanted)
+        own = self._space(columns, self.encoding.family, offered, wanted)
         losses, doubles = self._follow(own, offered, wanted)
         families = set().union(*(part.family.tolist() for part in columns)) - {own.family}
         looping = np.zeros(len(self.wiring.switches), np.bool_)
@@ -186,7 +184,7 @@ class _Case:
         )
 
     def _ranges(self, interests: Mapping[int, Sequence[Interest]]) -> Ranges:
-        return Ranges.of(self.tag, [(host, each.dz) for host, row in interests.items() for each in row])
+        return Ranges.of(self.encoding, [(host, each.dz) for host, row in interests.items() for each in row])
 
     def _space(self, columns: Sequence[FlowColumns], family: int, *ranges: Ranges) -> _Space:
         flats = [flatten(part, family) for part in columns]
@@ -198,7 +196,7 @@ class _Case:
     def _follow(self, space: _Space, offered: Ranges, wanted: Ranges) -> tuple[list[_Fault], list[_Fault]]:
         """Send every publisher's atoms on their way: who misses them, and who gets them twice."""
         wiring, atoms, hosts = self.wiring, space.atoms, len(self.wiring.hosts)
-        advertised = atoms.marked(offered, hosts) & atoms.addressed(self.tag, self.plan.bits)[:, None]
+        advertised = atoms.marked(offered, hosts) & atoms.addressed(self.encoding, self.plan.bits)[:, None]
         wants = atoms.marked(wanted, hosts)
         once, twice = np.empty_like(wants), np.empty_like(wants)
         losses: list[_Fault] = []
@@ -217,7 +215,7 @@ class _Case:
                 losses.extend(self._missed(publisher, host, atoms.runs(missing)))
             for host in np.flatnonzero(doubled).tolist():
                 run = next(atoms.runs(twice[:, host]))
-                dz = next(cells_of(self.tag, self.plan.bits, *run))
+                dz = next(self.encoding.cells_between(self.plan.bits, *run))
                 doubles.append(_Fault(publisher, host, dz, None))
         return losses, doubles
 
@@ -225,7 +223,7 @@ class _Case:
         """An event that the host wants, the publisher may publish, and nobody carries, if there is one."""
         some = 16
         while batch := list(islice(runs, some)):
-            region = DzSet(dz for run in batch for dz in cells_of(self.tag, self.plan.bits, *run))
+            region = DzSet(dz for run in batch for dz in self.encoding.cells_between(self.plan.bits, *run))
             for offer in self.offers[publisher]:
                 for want in self.wants[host]:
                     for dz in region & offer.dz & want.dz:
@@ -237,11 +235,12 @@ class _Case:
 
     def _loss(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
-        prefix = self._sent_to(fault.dz, fault.event)
-        steps = trace(self.topology, self.tables, publisher, prefix.family, prefix.first)
+        family, address = self.encoding.family, self._sent_to(fault.dz, fault.event)
+        steps = trace(self.topology, self.tables, publisher, family, address)
         way = ", ".join(dict.fromkeys(step.switch for step in steps))
-        address = address_text(prefix.family, prefix.first)
-        where = f"{host} wants it and does not get it; sent to {address} it gets to {way}"
+        where = (
+            f"{host} wants it and does not get it; sent to {address_text(family, address)} it gets to {way}"
+        )
         return Witness(_named(fault.event), publisher, "false negative", where)
 
     def _double(self, fault: _Fault) -> Witness:
@@ -250,15 +249,15 @@ class _Case:
         choices = [each.filters for each in self.offers[fault.publisher] if each.dz.covers(fault.dz)]
         events = (meet(self.plan, fault.dz, filters) for filters in [*choices, []])
         event = next((event for event in events if event is not None), None)
-        prefix = self._sent_to(fault.dz, event)
-        where = f"sent to {address_text(prefix.family, prefix.first)} it gets to {host} more than once"
+        address = address_text(self.encoding.family, self._sent_to(fault.dz, event))
+        where = f"sent to {address} it gets to {host} more than once"
         return Witness(_named(event), publisher, "duplicate", where)
 
-    def _sent_to(self, dz: Dz, event: Event | None) -> Prefix:
+    def _sent_to(self, dz: Dz, event: Event | None) -> int:
         """What an event in a cell is sent to; if it cannot be named, something else in that cell."""
         named = event is not None and not any(isinstance(value, Unfound) for value in event.values())
         cells = self.plan.encode(event) if event is not None and named else ()
-        return self.tag.prefix(next(filter(dz.covers, cells), dz))
+        return self.encoding.address_of(next(filter(dz.covers, cells), dz))
 
     def _loop(self, space: _Space, looping: NDArray[np.bool_]) -> Witness | None:
         """A packet on a loop, if there is one; flags all switches that packets come to without end."""
@@ -282,8 +281,8 @@ class _Case:
         ring = [wiring.near(link) for link in reversed(way[way.index(slot) :])]
         begin, end = space.atoms.span(64 * word + bit.bit_length() - 1)
         event = None
-        if space.family == self.tag.group.family:
-            dz = next(cells_of(self.tag, self.plan.bits, begin, end), None)
+        if space.family == self.encoding.family:
+            dz = next(self.encoding.cells_between(self.plan.bits, begin, end), None)
             event = meet(self.plan, dz, []) if dz else None
         address = address_text(space.family, address_of(space.family, begin >> 64, begin & (2**64 - 1)))
         where = f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"
@@ -291,7 +290,7 @@ class _Case:
 
 
 def _stray(switch: str, flow: Flow) -> Witness:
-    where = f"the entry of {switch} for {flow.match.destination} outputs to ports {flow.ports}"
+    where = f"the entry of {switch} for {flow.match} outputs to ports {flow.ports}"
     return Witness(None, None, "stray", where)
 
 

@@ -13,10 +13,10 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.errors import SwitchError
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.flat import FlowColumns, flatten
+from flowsieve.flow.flat import columns_of, flatten
 from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.evaluation import coverage_kernel
 from flowsieve.pipeline.evaluation.boxes import BoxTable
@@ -53,7 +53,7 @@ class Snapshot:
     """Tables as they stand, and the interests they are judged by; `home[s]` is the host of subscription s."""
 
     plan: IndexPlan
-    tag: Tag
+    encoding: Encoding
     tables: JoinedTables
     advertised: Mapping[int, tuple[Filter, ...]]
     boxes: BoxTable
@@ -62,7 +62,7 @@ class Snapshot:
     @classmethod
     def of(cls, view: NetworkView) -> Snapshot:
         """A snapshot of a network."""
-        wiring, plan, tag = Wiring.of(view.topology), view.plan, view.tag
+        wiring, plan, encoding = Wiring.of(view.topology), view.plan, view.encoding
         number = {host: i for i, host in enumerate(wiring.hosts)}
         offers: dict[int, tuple[Filter, ...]] = {}
         for interest in view.advertisements:
@@ -71,8 +71,8 @@ class Snapshot:
         wanted = [(each.endpoint, filter) for each in view.subscriptions for filter in each.filters]
         return cls(
             plan,
-            tag,
-            _joined(wiring, view.tables, tag.group.family),
+            encoding,
+            _joined(wiring, view.tables, encoding.family),
             offers,
             BoxTable.of(plan.schema, [filter for _, filter in wanted]),
             np.array([number[endpoint] for endpoint, _ in wanted], np.int64),
@@ -96,7 +96,7 @@ class Snapshot:
         promised = self._promised(events, source)
         traffic.sent[:, 2] += np.bincount(source[~promised], minlength=hosts)
         events, source = events.take(promised), source[promised]
-        packets = packets_of(events, self.plan, self.tag)
+        packets = packets_of(events, self.plan, self.encoding)
         traffic.sent[:, 0] += np.bincount(source, minlength=hosts)
         traffic.sent[:, 1] += np.bincount(source[packets.rows], minlength=hosts)
         start = self.wiring.home[source[packets.rows]]
@@ -129,18 +129,14 @@ class Snapshot:
 
 
 def _joined(wiring: Wiring, tables: Mapping[str, Iterable[Flow]], family: int) -> JoinedTables:
-    flats, entries = [], []
-    for number, switch in enumerate(wiring.switches):
-        flows = list(tables.get(switch, ()))
-        columns = FlowColumns.of(flows, wiring.ports(number))
-        if len(columns.astray):
-            astray = flows[int(columns.astray[0])]
+    held = {switch: list(tables.get(switch, ())) for switch in wiring.switches}
+    columns = columns_of(wiring, held)
+    for number, (switch, flows) in enumerate(held.items()):
+        for row in columns[number].astray.tolist():
             raise SwitchError(
-                f"switch {switch} is to send {astray.match.destination} out of ports {astray.ports}; right are some of "
+                f"switch {switch} is to send {flows[row].match} out of ports {flows[row].ports}; right are some of "
                 f"1 to {wiring.ports(number)}, each once"
             )
-        flats.append(flatten(columns, family))
-        entries.append(len(flows))
-    return replace(
-        JoinedTables.of(wiring, flats, entries), tables=()
-    )  # joined, they are all that a walk needs
+    flats = [flatten(part, family) for part in columns]
+    joined = JoinedTables.of(wiring, flats, [len(flows) for flows in held.values()])
+    return replace(joined, tables=())  # joined, they are all that a walk needs

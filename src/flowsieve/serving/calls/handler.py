@@ -29,7 +29,7 @@ from flowsieve.errors import (
     kind_of,
     nearest,
 )
-from flowsieve.header.tag import Tag
+from flowsieve.header.encoding import Encoding
 from flowsieve.protocol.call import Call
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.leases import Leases
@@ -52,7 +52,7 @@ class Service(Protocol):
     def state(self) -> ControlState: ...
 
     @property
-    def tag(self) -> Tag: ...
+    def encoding(self) -> Encoding: ...
 
     @property
     def ledger(self) -> Ledger: ...
@@ -237,7 +237,9 @@ class CallHandler:
 
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
-        told = Welcome(call.host, service.state.plan, service.tag, group, self.interface, self.leases.seconds)
+        told = Welcome(
+            call.host, service.state.plan, service.encoding.tag, group, self.interface, self.leases.seconds
+        )
         return told.to_json()
 
     async def _serve(self, call: Call) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from flowsieve.errors import BadMessage, FlowsieveError, SwitchError
 from flowsieve.flow.punt import LLDP
 from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
-from flowsieve.header.frame import Frame, build, parse
+from flowsieve.header.frame import UdpFrame, build, parse
 from flowsieve.protocol.call_datagram import (
     Call,
     Datagram,
@@ -128,7 +128,7 @@ class InbandServer:
         else:
             raise BadMessage("a client that gives answers")
 
-    def _take_call(self, place: Place, host: str, frame: Frame, call: Call) -> None:
+    def _take_call(self, place: Place, host: str, frame: UdpFrame, call: Call) -> None:
         name = place, frame.source, frame.source_port, frame.payload
         if call.message["host"] != host:
             self._count("forged")
@@ -165,7 +165,7 @@ class InbandServer:
             log.exception("call %r of host %s failed", call.message["op"], host)
             return error("failed", "the controller has made a mistake; its log says which")
 
-    def _answer(self, place: Place, frame: Frame, key: Key, answer: Answer) -> None:
+    def _answer(self, place: Place, frame: UdpFrame, key: Key, answer: Answer) -> None:
         try:
             packed = pack_answer(answer)
         except BadMessage as reason:
@@ -182,7 +182,7 @@ class InbandServer:
             return [Gone(more.key, more.digest)]
         return cut(more.key, packed, more.digest, more.indices)
 
-    def _send_all(self, place: Place, frame: Frame, datagrams: Iterable[Datagram]) -> None:
+    def _send_all(self, place: Place, frame: UdpFrame, datagrams: Iterable[Datagram]) -> None:
         for datagram in datagrams:
             if self._sending >= MOST_SENDING:
                 self._count("unsent")
@@ -212,9 +212,9 @@ def error(kind: str, text: str) -> Answer:
     return {"error": {"kind": kind, "text": text}}
 
 
-def reply(call: Frame, payload: bytes) -> Frame:
+def reply(call: UdpFrame, payload: bytes) -> UdpFrame:
     """The datagram that goes back to where one came from."""
-    return Frame(
+    return UdpFrame(
         source_mac=MAC,
         destination_mac=call.source_mac,
         source=LINK_LOCAL if call.family == 6 else beside(call.source),

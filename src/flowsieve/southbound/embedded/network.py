@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.diff import FlowOp
-from flowsieve.flow.entry import Flow, Match
-from flowsieve.flow.flat import Words
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.flat import Words, address_of
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import WIDTH, address_text
+from flowsieve.header.match import Match
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.batch import Batch, JoinedTables
 from flowsieve.southbound.embedded.clock import VirtualClock
+from flowsieve.southbound.embedded.plain_walk import walk_plainly
 from flowsieve.southbound.embedded.switch import Switch
 from flowsieve.southbound.embedded.worker import Worker
 from flowsieve.southbound.fabric import Ticket
@@ -33,10 +35,11 @@ Figure = TypeVar("Figure", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What travels: an address, and something that only hosts look into."""
+    """What travels: two addresses, and something that only hosts look into."""
 
     family: int
-    address: int
+    source: int
+    destination: int
     payload: object
 
 
@@ -117,27 +120,35 @@ class EmbeddedNetwork:
 
     # Packets.
 
-    def send(self, host: str, address: int | str, family: int = 6, payload: object = None) -> None:
-        """Have a host send a packet now; an address in text brings its own family."""
+    def send(
+        self, host: str, address: int | str, family: int = 6, payload: object = None, source: int = 0
+    ) -> None:
+        """Have a host send a packet to an address now; one in text brings its own family."""
         if isinstance(address, str):
             try:
                 ip = ipaddress.ip_address(address)
             except ValueError:
                 raise BadInput(f"{address!r} is not an address such as 'ff0e:c800::'") from None
             family, address = ip.version, int(ip)
-        if family not in WIDTH or address >> WIDTH[family]:
-            raise BadInput(f"{address:#x} is not an address of family {family}; the families are 4 and 6")
+        for number in (address, source):
+            if family not in WIDTH or number >> WIDTH[family]:
+                raise BadInput(f"{number:#x} is not an address of family {family}; the families are 4 and 6")
         home = int(self._wiring.home[self._host_numbers([host])[0]])
-        arrive = partial(self._arrive, home, Packet(family, address, payload), 0)
+        arrive = partial(self._arrive, home, Packet(family, source, address, payload), 0)
         self._clock.after(self._latency[home], arrive)
 
     def deliver(
-        self, publishers: NDArray[np.integer] | Sequence[str], hi: Words, lo: Words, family: int = 6
+        self,
+        publishers: NDArray[np.integer] | Sequence[str],
+        hi: Words,
+        lo: Words,
+        family: int = 6,
+        sources: Sequence[int] | None = None,
     ) -> Batch:
         """Send many packets through the tables as they are, taking no time.
 
-        Each has its publisher (the host's name, or its number in the topology's order) and its address as a
-        key (see `flow.flat`).
+        Each has its publisher (the host's name, or its number in the topology's order) and its destination as a
+        key (see `flow.flat`). The `sources` matter to entries that look at them.
         """
         start = self._wiring.home[self._host_numbers(publishers)]
         if not len(start) == len(hi) == len(lo):
@@ -146,6 +157,14 @@ class EmbeddedNetwork:
             np.require(half, np.uint64, ["C", "W"]) for half in (hi, lo)
         )  # as the kernel is compiled for
         joined = self._joined_tables(family)
+        if joined is None:
+            to = [address_of(family, *key) for key in zip(hi.tolist(), lo.tolist(), strict=True)]
+            packets = zip(start.tolist(), sources or [0] * len(to), to, strict=True)
+            batch = walk_plainly(
+                self._wiring, self._switches, family, packets, self.hop_limit, self._slot_packets
+            )
+            self.expired += batch.expired
+            return batch
         batch, entry_packets = joined.walk(start, hi, lo, self.hop_limit, self._slot_packets)
         for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
             switch.count_rows(entry_packets[begin:end])
@@ -175,7 +194,7 @@ class EmbeddedNetwork:
         """A packet comes in at a switch, having passed others."""
         number = int(self._wiring.at[slot])
         switch = self._switches[number]
-        flow = switch.look_up(packet.family, packet.address)
+        flow = switch.look_up(packet.family, packet.destination, packet.source)
         if flow is None:
             return
         switch.count(flow)
@@ -194,13 +213,16 @@ class EmbeddedNetwork:
         if far >= 0:
             self._arrive(far, packet, passed)
         else:
-            dst = address_text(packet.family, packet.address)
+            dst = address_text(packet.family, packet.destination)
             self.deliveries.append(
                 Delivery(self._wiring.hosts[-1 - far], dst, packet.payload, self.now, passed)
             )
 
-    def _joined_tables(self, family: int) -> JoinedTables:
-        tables = [switch.flat(family) for switch in self._switches]
+    def _joined_tables(self, family: int) -> JoinedTables | None:
+        """All tables joined; None if one of them cannot be laid out flat."""
+        tables = [flat for switch in self._switches if (flat := switch.flat(family)) is not None]
+        if len(tables) < len(self._switches):
+            return None
         known = self._joined.get(family)
         if known is None or any(new is not old for new, old in zip(tables, known.tables, strict=True)):
             entries = [len(switch.flows) for switch in self._switches]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import FlowOp, Kind
-from flowsieve.flow.entry import Flow, Match
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import FlatTable, FlowColumns, flatten
-from flowsieve.header.address import WIDTH
+from flowsieve.header.match import MaskedMatch, Match, Rank, masked
 
-Rank = tuple[int, int, int]  # priority, prefix length, family
+Place = tuple[int, Rank, int]  # priority, rank of the match, family
 
 
 class Switch:
@@ -30,9 +30,10 @@ class Switch:
         self.peak = 0
         self._flows: dict[tuple[Match, int], Flow] = {}
         self._packets: dict[tuple[Match, int], int] = {}
-        # Entries of one rank exclude each other, so a look-up asks each rank once, best first.
-        self._ranks: list[Rank] = []
-        self._of_rank: dict[Rank, dict[int, Flow]] = {}
+        # Entries of one place exclude each other, so a look-up asks each place once, best first.
+        self._places: list[Place] = []
+        self._at: dict[Place, dict[int, Flow]] = {}  # by the value of the match
+        self._masked = 0  # how many entries match more than a destination prefix
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
         self._row_packets: NDArray[np.int64] | None = (
@@ -53,21 +54,21 @@ class Switch:
     def carry_out(self, op: FlowOp) -> None:
         """Do one operation, or refuse it and change nothing."""
         flow, known = op.flow, op.flow.key in self._flows
-        if op.kind is Kind.REMOVE:
+        if op.kind is OpKind.REMOVE:
             if known:
                 self._take_out(flow.key)
-        elif known or op.kind is Kind.INSTALL:
+        elif known or op.kind is OpKind.INSTALL:
             self._check_ports(flow)
             if not known and self.capacity is not None and len(self._flows) >= self.capacity:
                 raise TableFull(switch=self.name, needed=len(self._flows) + 1, capacity=self.capacity)
             self._put_in(flow)
 
-    def look_up(self, family: int, address: int) -> Flow | None:
+    def look_up(self, family: int, destination: int, source: int = 0) -> Flow | None:
         """The entry that a packet meets; the twin of `flow.flat.look_up`."""
-        for rank in self._ranks:
-            _, length, of_family = rank
+        for place in self._places:
+            _, rank, of_family = place
             if of_family == family:
-                found = self._of_rank[rank].get(address >> (WIDTH[family] - length))
+                found = self._at[place].get(masked(rank, source, destination))
                 if found is not None:
                     return found
         return None
@@ -80,8 +81,10 @@ class Switch:
         """Note how many packets have matched each of `flows`."""
         self._row_packets = packets if self._row_packets is None else self._row_packets + packets
 
-    def flat(self, family: int) -> FlatTable:
-        """The table laid out flat; its rows are `flows`. Made anew only after a change."""
+    def flat(self, family: int) -> FlatTable | None:
+        """The table laid out flat, if its entries can be; its rows are `flows`. Made anew only after a change."""
+        if self._masked:
+            return None
         if self._columns is None:
             self._columns = FlowColumns.of(self.flows, self.ports)
         if family not in self._flat:
@@ -93,25 +96,21 @@ class Switch:
         for port in ports:
             if not 1 <= port <= self.ports:
                 raise SwitchError(
-                    f"switch {self.name} has no port {port} for {flow.match.destination}; "
-                    f"its ports are 1 to {self.ports}"
+                    f"switch {self.name} has no port {port} for {flow.match}; its ports are 1 to {self.ports}"
                 )
         if what := flow.flaw:
-            raise SwitchError(
-                f"switch {self.name} cannot do what is asked for {flow.match.destination}: {what}"
-            )
+            raise SwitchError(f"switch {self.name} cannot do what is asked for {flow.match}: {what}")
         if len(set(ports)) < len(ports):
-            raise SwitchError(
-                f"switch {self.name} is to send {flow.match.destination} twice out of one port: {ports}"
-            )
+            raise SwitchError(f"switch {self.name} is to send {flow.match} twice out of one port: {ports}")
 
     def _put_in(self, flow: Flow) -> None:
         self._change()
-        rank = _rank(flow)
-        if rank not in self._of_rank:
-            self._of_rank[rank] = {}
-            insort(self._ranks, rank, key=lambda known: (-known[0], -known[1]))
-        self._of_rank[rank][flow.match.destination.bits] = flow
+        place = flow.priority, flow.match.rank, flow.match.family
+        if place not in self._at:
+            self._at[place] = {}
+            insort(self._places, place, key=_last_first)
+        self._at[place][flow.match.value] = flow
+        self._masked += flow.key not in self._flows and isinstance(flow.match, MaskedMatch)
         self._flows[flow.key] = flow
         self._packets.setdefault(flow.key, 0)
         self.peak = max(self.peak, len(self._flows))
@@ -120,11 +119,12 @@ class Switch:
         self._change()
         flow = self._flows.pop(key)
         del self._packets[key]
-        rank = _rank(flow)
-        del self._of_rank[rank][flow.match.destination.bits]
-        if not self._of_rank[rank]:
-            del self._of_rank[rank]
-            self._ranks.remove(rank)
+        self._masked -= isinstance(flow.match, MaskedMatch)
+        place = flow.priority, flow.match.rank, flow.match.family
+        del self._at[place][flow.match.value]
+        if not self._at[place]:
+            del self._at[place]
+            self._places.remove(place)
 
     def _change(self) -> None:
         """Forget what is true of the table as it is; it is about to change."""
@@ -139,6 +139,6 @@ class Switch:
             self._row_packets = None
 
 
-def _rank(flow: Flow) -> Rank:
-    prefix = flow.match.destination
-    return flow.priority, prefix.length, prefix.family
+def _last_first(place: Place) -> tuple[int, int, int, int]:
+    priority, rank, _ = place
+    return -priority, -rank.bits, -rank.source_mask, -rank.destination_mask

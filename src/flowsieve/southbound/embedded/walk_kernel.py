@@ -1,4 +1,4 @@
-"""Compiled: many packets walked through flattened tables. Its twin is `EmbeddedNetwork.send`."""
+"""Compiled: many packets walked through flattened tables. Its twin is `plain_walk.walk_plainly`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
@@ -23,7 +23,7 @@ from flowsieve.southbound.fabric import (
     TableChanged,
 )
 from flowsieve.southbound.openflow.entries import within
-from flowsieve.southbound.openflow.events import Applied, Refused
+from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import Meter, changes
@@ -131,7 +131,7 @@ class Channel:
                 raise Unacknowledged(switch=self.switch, reason=self.unknown or "")
             try:
                 answer = await self._ask(link, link.apply(ops)) if ops else None
-                if isinstance(answer, Refused):
+                if isinstance(answer, BatchRefused):
                     raise await self._refusal(link, ops, answer)
             except Lost as error:
                 raise Unacknowledged(switch=self.switch, reason=str(error)) from error
@@ -151,7 +151,7 @@ class Channel:
                 answer = await self._ask(link, link.remove(strangers)) if strangers and remove else None
             except Lost as error:
                 raise SwitchError(f"switch {self.switch} cannot be read: {error}") from error
-            if isinstance(answer, Refused):
+            if isinstance(answer, BatchRefused):
                 raise SwitchError(f"switch {self.switch} does not remove entries: {answer.failure.reason}")
             if self._link is link:
                 self.unknown = None
@@ -182,7 +182,7 @@ class Channel:
                 raise SwitchError(
                     f"whether port {number} of switch {self.switch} was {what} is unknown: {error}"
                 ) from error
-            if isinstance(answer, Refused):
+            if isinstance(answer, BatchRefused):
                 reason = answer.failure.reason
                 raise SwitchError(f"port {number} of switch {self.switch} is not {what}: {reason}")
 
@@ -212,8 +212,8 @@ class Channel:
         if meters:
             self._check_service(await self._ask(link, link.change_meters(meters, command)))
 
-    def _check_service(self, answer: Applied | Refused) -> None:
-        if isinstance(answer, Refused):
+    def _check_service(self, answer: BatchApplied | BatchRefused) -> None:
+        if isinstance(answer, BatchRefused):
             raise SwitchError(
                 f"switch {self.switch} does not hand over packets as it is asked to: {answer.failure.reason}"
             )
@@ -242,23 +242,25 @@ class Channel:
             raise SwitchError(f"switch {self.switch} is not connected: {self.why_not}") from None
         return self._link
 
-    async def _refusal(self, link: Link, ops: Sequence[FlowOp], answer: Refused) -> SwitchError | TableFull:
+    async def _refusal(
+        self, link: Link, ops: Sequence[FlowOp], answer: BatchRefused
+    ) -> SwitchError | TableFull:
         if answer.op_index is None:
             return SwitchError(f"switch {self.switch} refused a batch: {answer.failure.reason}")
         if not answer.failure.table_full:
             flow = ops[answer.op_index].flow
             return SwitchError(
-                f"switch {self.switch} refused {ops[answer.op_index].kind.value} of {flow.match.destination} "
+                f"switch {self.switch} refused {ops[answer.op_index].kind.value} of {flow.match} "
                 f"at priority {flow.priority}: {answer.failure.reason}"
             )
         # The switch does not say how much room it has; it was full when it came to that operation.
         entries = await self._ask(link, link.list_entries())
         held = {(entry.match, entry.priority) for entry in entries}
         for op in ops[: answer.op_index]:
-            key = match_bytes(op.flow.match.destination), op.flow.priority
-            if op.kind is Kind.INSTALL:
+            key = match_bytes(op.flow.match), op.flow.priority
+            if op.kind is OpKind.INSTALL:
                 held.add(key)
-            elif op.kind is Kind.REMOVE:
+            elif op.kind is OpKind.REMOVE:
                 held.discard(key)
         return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held))
 
@@ -280,7 +282,6 @@ class Channel:
             self._waiting -= 1
 
 
-def _by_key(flow: Flow) -> tuple[int, int, int, int]:
-    """The order of `Flow.key`, of plain numbers: tables are large."""
-    where = flow.match.destination
-    return where.family, where.bits, where.length, flow.priority
+def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:
+    """The order of flows, of plain numbers: tables are large."""
+    return flow.match.sort_key, flow.priority

@@ -20,8 +20,8 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
-from flowsieve.southbound.openflow.entries import Entry, delete_strict
-from flowsieve.southbound.openflow.events import Applied, Event, Ready, Refused
+from flowsieve.southbound.openflow.entries import SwitchEntry, delete_strict
+from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
 from flowsieve.southbound.openflow.punts import (
@@ -31,7 +31,7 @@ from flowsieve.southbound.openflow.punts import (
     meters_request,
     service_request,
 )
-from flowsieve.southbound.openflow.transactions import LISTS, Batch, Change, Phase
+from flowsieve.southbound.openflow.transactions import LISTS, BundleTransaction, Phase, PlainTransaction
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next
@@ -39,7 +39,7 @@ MOST_QUEUED = 4096  # messages that may wait for a slow switch, before packets a
 _XIDS = 1 << 32
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Where a connection stands."""
 
     HELLO = "waiting for the peer's hello"
@@ -47,17 +47,17 @@ class State(Enum):
     READY = "ready"
 
 
-class Connection:
+class OpenFlowConnection:
     """One connection, from its first byte on; of each kind of request one may be under way at a time."""
 
     def __init__(self, decrement: bool = True) -> None:
-        self.state = State.HELLO
+        self.state = ConnectionState.HELLO
         self._packer = Packer(decrement)
         self._frames = wire.Frames()
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
-        self._batch: Batch | None = None
-        self._change: Change | None = None
+        self._batch: BundleTransaction | None = None
+        self._change: PlainTransaction | None = None
         self._listings: dict[type, tuple[int, list[Any]]] = {}
         self._out.append(wire.hello(self._next()))
 
@@ -72,7 +72,7 @@ class Connection:
 
         return self._begin(len(ops), packed)
 
-    def remove(self, entries: Sequence[Entry]) -> int:
+    def remove(self, entries: Sequence[SwitchEntry]) -> int:
         """Have entries removed whatever they match, as a batch."""
 
         def packed(first: int, bundle: int) -> Iterator[bytes]:
@@ -81,7 +81,7 @@ class Connection:
 
         return self._begin(len(entries), packed)
 
-    def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[Entry]) -> int:
+    def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]) -> int:
         """Have service entries made, each with the number of its meter, and others removed, as a batch."""
 
         def packed(first: int, bundle: int) -> Iterator[bytes]:
@@ -136,7 +136,7 @@ class Connection:
             else:
                 yield from item
 
-    def receive(self, data: bytes) -> Iterator[Event]:
+    def receive(self, data: bytes) -> Iterator[ConnectionEvent]:
         """What happens with bytes from the peer; raises ProtocolError on what no switch should send."""
         for frame in self._frames.feed(data):
             message = wire.decode(frame)
@@ -150,30 +150,30 @@ class Connection:
 
     # Reactions.
 
-    def _on_hello(self, xid: int, message: wire.Hello) -> Iterable[Event]:
+    def _on_hello(self, xid: int, message: wire.Hello) -> Iterable[ConnectionEvent]:
         if wire.VERSION not in message.versions:
             spoken = ", ".join(map(str, sorted(message.versions))) or "none"
             raise ProtocolError(
                 f"the peer speaks the versions {spoken}; right is {wire.VERSION} (OpenFlow 1.4)"
             )
-        self.state = State.FEATURES
+        self.state = ConnectionState.FEATURES
         self._out.append(wire.features_request(self._next()))
         return ()
 
-    def _on_features(self, xid: int, message: wire.Features) -> Iterable[Event]:
-        self.state = State.READY
+    def _on_features(self, xid: int, message: wire.Features) -> Iterable[ConnectionEvent]:
+        self.state = ConnectionState.READY
         self._out.append(wire.send_all(self._next()))
         self._out.append(wire.monitor_request(self._next()))
         return (Ready(message.datapath),)
 
-    def _on_echo_request(self, xid: int, message: wire.EchoRequest) -> Iterable[Event]:
+    def _on_echo_request(self, xid: int, message: wire.EchoRequest) -> Iterable[ConnectionEvent]:
         self._out.append(wire.echo_reply(xid, message.data))
         return ()
 
-    def _on_failure_early(self, xid: int, message: wire.Failed) -> Iterable[Event]:
+    def _on_failure_early(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
         raise ProtocolError(f"the peer refused the connection: {message.reason}")
 
-    def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[Event]:
+    def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
         for part, (asked, _) in self._listings.items():
             if xid == asked:
                 raise ProtocolError(f"the switch does not list its {LISTS[part].what}: {message.reason}")
@@ -191,12 +191,12 @@ class Connection:
             return self._end_batch(batch)
         return ()
 
-    def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[Event]:
+    def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[ConnectionEvent]:
         change, batch = self._change, self._batch
         if change is not None and xid == change.awaited:
             self._change = None
-            done = Applied(change.first)
-            return (done if change.failure is None else Refused(change.first, None, change.failure),)
+            done = BatchApplied(change.first)
+            return (done if change.failure is None else BatchRefused(change.first, None, change.failure),)
         if batch is None or batch.phase is not Phase.ADDING or xid != batch.awaited:
             raise ProtocolError(f"the peer answered a barrier that nobody asked for (xid {xid})")
         if batch.failure is None:
@@ -207,7 +207,7 @@ class Connection:
         self._out.append(wire.bundle_control(batch.awaited, batch.bundle, what))
         return ()
 
-    def _on_bundle_reply(self, xid: int, message: wire.BundleReply) -> Iterable[Event]:
+    def _on_bundle_reply(self, xid: int, message: wire.BundleReply) -> Iterable[ConnectionEvent]:
         batch = self._batch
         if batch is not None and message == (batch.bundle, ofp.OFPBCT_OPEN_REPLY):
             return ()
@@ -221,7 +221,7 @@ class Connection:
 
     def _on_list(
         self, xid: int, message: wire.StatsPart | wire.PortsPart | wire.MetersPart
-    ) -> Iterable[Event]:
+    ) -> Iterable[ConnectionEvent]:
         part = type(message)
         asked, items = self._listings.get(part, (None, []))
         if xid != asked:
@@ -232,17 +232,17 @@ class Connection:
         del self._listings[part]
         return (LISTS[part].event(xid, tuple(items)),)
 
-    def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[Event]:
+    def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[ConnectionEvent]:
         return (message,)
 
-    def _on_monitor(self, xid: int, message: wire.Monitored) -> Iterable[Event]:
+    def _on_monitor(self, xid: int, message: wire.Monitored) -> Iterable[ConnectionEvent]:
         return (message,) if message.foreign else ()
 
-    def _ignore(self, xid: int, message: wire.Message) -> Iterable[Event]:
+    def _ignore(self, xid: int, message: wire.OpenFlowMessage) -> Iterable[ConnectionEvent]:
         return ()
 
     def _list(self, part: type, request: Callable[[int], bytes]) -> int:
-        assert self.state is State.READY and part not in self._listings
+        assert self.state is ConnectionState.READY and part not in self._listings
         xid = self._next()
         self._listings[part] = xid, []
         self._out.append(request(xid))
@@ -250,32 +250,32 @@ class Connection:
 
     def _make(self, messages: Sequence[Callable[[int], bytes]]) -> int:
         """Send messages and a barrier after them."""
-        assert self.state is State.READY and self._change is None and messages
+        assert self.state is ConnectionState.READY and self._change is None and messages
         xids = [self._next() for _ in messages]
-        self._change = Change(xids[0], len(messages), awaited=self._next())
+        self._change = PlainTransaction(xids[0], len(messages), awaited=self._next())
         for xid, message in zip(xids, messages, strict=True):
             self._out.append(message(xid))
         self._out.append(wire.barrier(self._change.awaited))
         return xids[0]
 
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:
-        assert self.state is State.READY and self._batch is None and count > 0
+        assert self.state is ConnectionState.READY and self._batch is None and count > 0
         if self._xid + count + 4 >= _XIDS:
             self._xid = 0
         bundle = self._next()  # the xid that opens it names it as well
         first = self._xid + 1
         self._xid += count
-        self._batch = Batch(bundle, first, count, awaited=self._next())
+        self._batch = BundleTransaction(bundle, first, count, awaited=self._next())
         self._out.append(wire.bundle_control(bundle, bundle, ofp.OFPBCT_OPEN_REQUEST))
         self._out.append(packed(first, bundle))
         self._out.append(wire.barrier(self._batch.awaited))
         return bundle
 
-    def _end_batch(self, batch: Batch) -> Iterable[Event]:
+    def _end_batch(self, batch: BundleTransaction) -> Iterable[ConnectionEvent]:
         self._batch = None
         if batch.failure is None:
-            return (Applied(batch.bundle),)
-        return (Refused(batch.bundle, *batch.failure),)
+            return (BatchApplied(batch.bundle),)
+        return (BatchRefused(batch.bundle, *batch.failure),)
 
     def _next(self) -> int:
         self._xid = (self._xid + 1) % _XIDS
@@ -283,24 +283,24 @@ class Connection:
 
 
 # What a peer may say in which state; what is absent is an error.
-REACTIONS: dict[tuple[State, type], Callable[..., Iterable[Event]]] = {
-    (State.HELLO, wire.Hello): Connection._on_hello,
-    (State.HELLO, wire.Failed): Connection._on_failure_early,
-    (State.FEATURES, wire.Features): Connection._on_features,
-    (State.FEATURES, wire.Failed): Connection._on_failure_early,
-    (State.FEATURES, wire.EchoRequest): Connection._on_echo_request,
-    (State.FEATURES, wire.PortStatus): Connection._ignore,
-    (State.FEATURES, wire.Other): Connection._ignore,
-    (State.READY, wire.EchoRequest): Connection._on_echo_request,
-    (State.READY, wire.EchoReply): Connection._ignore,
-    (State.READY, wire.Failed): Connection._on_failure,
-    (State.READY, wire.Barrier): Connection._on_barrier,
-    (State.READY, wire.BundleReply): Connection._on_bundle_reply,
-    (State.READY, wire.StatsPart): Connection._on_list,
-    (State.READY, wire.PortsPart): Connection._on_list,
-    (State.READY, wire.MetersPart): Connection._on_list,
-    (State.READY, wire.Monitored): Connection._on_monitor,
-    (State.READY, wire.PacketIn): Connection._on_notice,
-    (State.READY, wire.PortStatus): Connection._on_notice,
-    (State.READY, wire.Other): Connection._ignore,
+REACTIONS: dict[tuple[ConnectionState, type], Callable[..., Iterable[ConnectionEvent]]] = {
+    (ConnectionState.HELLO, wire.Hello): OpenFlowConnection._on_hello,
+    (ConnectionState.HELLO, wire.Failed): OpenFlowConnection._on_failure_early,
+    (ConnectionState.FEATURES, wire.Features): OpenFlowConnection._on_features,
+    (ConnectionState.FEATURES, wire.Failed): OpenFlowConnection._on_failure_early,
+    (ConnectionState.FEATURES, wire.EchoRequest): OpenFlowConnection._on_echo_request,
+    (ConnectionState.FEATURES, wire.PortStatus): OpenFlowConnection._ignore,
+    (ConnectionState.FEATURES, wire.Other): OpenFlowConnection._ignore,
+    (ConnectionState.READY, wire.EchoRequest): OpenFlowConnection._on_echo_request,
+    (ConnectionState.READY, wire.EchoReply): OpenFlowConnection._ignore,
+    (ConnectionState.READY, wire.Failed): OpenFlowConnection._on_failure,
+    (ConnectionState.READY, wire.Barrier): OpenFlowConnection._on_barrier,
+    (ConnectionState.READY, wire.BundleReply): OpenFlowConnection._on_bundle_reply,
+    (ConnectionState.READY, wire.StatsPart): OpenFlowConnection._on_list,
+    (ConnectionState.READY, wire.PortsPart): OpenFlowConnection._on_list,
+    (ConnectionState.READY, wire.MetersPart): OpenFlowConnection._on_list,
+    (ConnectionState.READY, wire.Monitored): OpenFlowConnection._on_monitor,
+    (ConnectionState.READY, wire.PacketIn): OpenFlowConnection._on_notice,
+    (ConnectionState.READY, wire.PortStatus): OpenFlowConnection._on_notice,
+    (ConnectionState.READY, wire.Other): OpenFlowConnection._ignore,
 }

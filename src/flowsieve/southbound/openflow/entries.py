@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.entry import Action, Deliver, Flow, Match, Output
+from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.match import PREFIX_MASKS, Masked, Match, PrefixMatch, match_on
 from flowsieve.southbound.openflow.packed import (
     DESTINATIONS,
     SET_DESTINATION,
     SET_ETH_DST,
     SHAPES,
+    SOURCES,
     match_bytes,
 )
 from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, SERVICE_COOKIE, ProtocolError
@@ -24,7 +26,12 @@ _STATS = struct.Struct("!H10xH10xQ16xHH")  # length, priority, cookie; kind and 
 _MATCH_AT = _STATS.size - 4
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
-_DESTINATIONS = {0x8000 << 7 | number: family for family, number in DESTINATIONS.items()}  # class and field
+# By class and number of a field: the family, and whether it is the source.
+_ADDRESSES = {
+    0x8000 << 7 | number: (family, numbers is SOURCES)
+    for numbers in (SOURCES, DESTINATIONS)
+    for family, number in numbers.items()
+}
 _OURS = COOKIE >> 32
 _ADDRESS_AT = 14  # in the match on a prefix of some length
 _AROUND = {  # by the bytes of an address: from what stands around it to the length of the prefix
@@ -33,7 +40,7 @@ _AROUND = {  # by the bytes of an address: from what stands around it to the len
 }
 
 
-class Entry(NamedTuple):
+class SwitchEntry(NamedTuple):
     """An entry as the switch put it into bytes: the match with its padding, then the instructions."""
 
     cookie: int
@@ -54,16 +61,17 @@ class Entry(NamedTuple):
     @property
     def destination(self) -> Prefix | None:
         """The prefix that holds every destination it matches, whatever else it asks for; None if there is none."""
-        return _destination(self.match)
+        parts = _parts(self.match)
+        return parts and _leading(parts[1])
 
     @property
     def flow(self) -> Flow | None:
         """The entry as a flow; None if it matches or does what flows cannot say."""
-        prefix, actions = prefix_of(self.match), _actions(self.instructions)
-        return Flow(Match(prefix), self.priority, actions) if prefix and actions is not None else None
+        match, actions = match_in(self.match), _actions(self.instructions)
+        return Flow(match, self.priority, actions) if match is not None and actions is not None else None
 
 
-def entries_in(body: bytes) -> Iterator[Entry]:
+def entries_in(body: bytes) -> Iterator[SwitchEntry]:
     """The entries in one part of a switch's answer."""
     at = 0
     while at < len(body):
@@ -74,11 +82,11 @@ def entries_in(body: bytes) -> Iterator[Entry]:
         instructions_at = match_at + (match_length + 7) // 8 * 8
         if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
             raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
-        yield Entry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
+        yield SwitchEntry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
         at = end
 
 
-def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
+def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[SwitchEntry]:
     """The content entries that are for us to keep in order: with our cookie, or for destinations in our groups.
 
     Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry.
@@ -91,7 +99,7 @@ def within(entries: Iterable[Entry], groups: Iterable[Prefix]) -> list[Entry]:
     ]
 
 
-def delete_strict(xid: int, entry: Entry) -> bytes:
+def delete_strict(xid: int, entry: SwitchEntry) -> bytes:
     """The message that removes exactly this entry, whatever it matches."""
     head = struct.pack(
         "!BBHIQQBBHHHIIIHH",
@@ -105,42 +113,57 @@ def _in_groups(prefix: Prefix | None, groups: tuple[Prefix, ...]) -> bool:
     return prefix is not None and any(group.covers(prefix) for group in groups)
 
 
-def prefix_of(match: bytes) -> Prefix | None:
-    """The prefix whose `match_bytes` these are, if they are some prefix's; most take a short way: tables are large."""
+def match_in(match: bytes) -> Match | None:
+    """The match whose `match_bytes` these are, if there is one; prefixes take a short way: tables are large."""
     for width, lengths in _AROUND.items():
         length = lengths.get(match[:_ADDRESS_AT] + match[_ADDRESS_AT + width :])
         if length is not None:
             number, shift = int.from_bytes(match[_ADDRESS_AT : _ADDRESS_AT + width]), 8 * width - length
             bits = number >> shift
-            return Prefix(6 if width == 16 else 4, bits, length) if bits << shift == number else None
-    prefix = _destination(match)
-    return prefix if prefix is not None and match == match_bytes(prefix) else None
+            return (
+                PrefixMatch(Prefix(6 if width == 16 else 4, bits, length))
+                if bits << shift == number
+                else None
+            )
+    parts = _parts(match)
+    found = match_on(*parts) if parts is not None else None
+    return found if found is not None and match == match_bytes(found) else None
 
 
-def _destination(match: bytes) -> Prefix | None:
+def _parts(match: bytes) -> tuple[Masked | None, Masked] | None:
+    """What a match asks of the source and the destination, whatever else it asks for; None if it names no family."""
     (length,) = struct.unpack_from("!H", match, 2)
-    family, found, at = None, None, 4
+    family, at = None, 4
+    found: dict[bool, Masked] = {}  # by whether it is the source
     while at + 4 <= length:
         field = match[at : at + 4]
         end = at + 4 + field[3]
         value = match[at + 4 : end]
         if field == _ETH_TYPE:
             family = _FAMILIES.get(value)
-        elif (number := int.from_bytes(field[:3]) >> 1) in _DESTINATIONS:
-            found = _prefix(_DESTINATIONS[number], value, bool(field[2] & 1))
+        elif (number := int.from_bytes(field[:3]) >> 1) in _ADDRESSES:
+            of, source = _ADDRESSES[number]
+            if (part := _masked(of, value, bool(field[2] & 1))) is not None:
+                found[source], family = part, family or of
         at = end
-    return found or (Prefix(family, 0, 0) if family else None)
+    if family is None or any(part.family != family for part in found.values()):
+        return None
+    return found.get(True), found.get(False, Masked(family, 0, 0))
 
 
-def _prefix(family: int, value: bytes, masked: bool) -> Prefix | None:
-    """The leading bits that are asked for; bits asked for after a gap are left out."""
-    width = WIDTH[family]
-    size = width // 8
+def _masked(family: int, value: bytes, masked: bool) -> Masked | None:
+    size = WIDTH[family] // 8
     if len(value) != (2 * size if masked else size):
         return None
-    whole = (1 << width) - 1
-    free = (whole ^ int.from_bytes(value[size:])).bit_length() if masked else 0
-    return Prefix(family, int.from_bytes(value[:size]) >> free, width - free)
+    mask = int.from_bytes(value[size:]) if masked else PREFIX_MASKS[family][-1]
+    return Masked(family, int.from_bytes(value[:size]) & mask, mask)
+
+
+def _leading(part: Masked) -> Prefix:
+    """The leading bits that are asked for; bits asked for after a gap are left out."""
+    width = WIDTH[part.family]
+    free = (PREFIX_MASKS[part.family][-1] ^ part.mask).bit_length()
+    return Prefix(part.family, part.value >> free, width - free)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.punts import Meter
 from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
@@ -16,13 +16,13 @@ class Ready(NamedTuple):
     datapath: int
 
 
-class Applied(NamedTuple):
+class BatchApplied(NamedTuple):
     """The switch has carried out a whole batch, or all changes that were asked for."""
 
     request: int
 
 
-class Refused(NamedTuple):
+class BatchRefused(NamedTuple):
     """The switch has carried out nothing of a batch, because of one operation (or of the batch itself: None).
 
     Of changes to ports or meters, which are no batch, it has carried out the others.
@@ -33,11 +33,11 @@ class Refused(NamedTuple):
     failure: Failed
 
 
-class Listed(NamedTuple):
+class EntriesListed(NamedTuple):
     """The entries that the switch holds."""
 
     request: int
-    entries: tuple[Entry, ...]
+    entries: tuple[SwitchEntry, ...]
 
 
 class PortsListed(NamedTuple):
@@ -54,4 +54,14 @@ class MetersListed(NamedTuple):
     meters: tuple[Meter, ...]
 
 
-Event = Ready | Applied | Refused | Listed | PortsListed | MetersListed | PacketIn | PortStatus | Monitored
+ConnectionEvent = (
+    Ready
+    | BatchApplied
+    | BatchRefused
+    | EntriesListed
+    | PortsListed
+    | MetersListed
+    | PacketIn
+    | PortStatus
+    | Monitored
+)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
@@ -126,7 +126,7 @@ class OpenFlowFabric(LiveSwitches):
         """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
         self.check(switch, ops)
         if ops:
-            removed = switch in self._behind or any(op.kind is Kind.REMOVE for op in ops)
+            removed = switch in self._behind or any(op.kind is OpKind.REMOVE for op in ops)
             async with self._followed(switch) as channel:
                 await channel.apply(ops)
                 await self._datapath.follow(removed=removed)
@@ -178,22 +178,18 @@ class OpenFlowFabric(LiveSwitches):
                 raise SwitchError(
                     f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
                 )
-            if op.kind is Kind.REMOVE:
+            if op.kind is OpKind.REMOVE:
                 continue  # what an entry does, need not be said to remove it
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(
-                    f"{flow.match.destination} goes to {len(flow.actions)} ports of switch {switch}; "
+                    f"{flow.match} goes to {len(flow.actions)} ports of switch {switch}; "
                     f"a message has room for {MOST_ACTIONS}"
                 )
             if what := flow.flaw:
-                raise SwitchError(
-                    f"switch {switch} cannot do what is asked for {flow.match.destination}: {what}"
-                )
+                raise SwitchError(f"switch {switch} cannot do what is asked for {flow.match}: {what}")
             for action in flow.actions:
                 if not 1 <= action.port <= MAX_PORT:
-                    raise SwitchError(
-                        f"switch {switch} has no port {action.port} for {flow.match.destination}"
-                    )
+                    raise SwitchError(f"switch {switch} has no port {action.port} for {flow.match}")
 
     @asynccontextmanager
     async def _followed(self, switch: str) -> AsyncIterator[Channel]:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Output
-from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.address import WIDTH
+from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
 from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, COOKIE, ETH_TYPES, TABLE, VERSION
 
 # Header; cookie, its mask and the table as one; command; timeouts; priority; all up to the match as one.
@@ -23,6 +24,7 @@ _BUNDLE_ADD = struct.Struct("!2sHII4s")
 _BUNDLE_ADD_HEAD = bytes([VERSION, ofp.OFPT_BUNDLE_ADD_MESSAGE])
 _FLAGS = struct.pack("!xxH", BUNDLE_FLAGS)
 
+SOURCES = {4: ofp.OFPXMT_OFB_IPV4_SRC, 6: ofp.OFPXMT_OFB_IPV6_SRC}
 DESTINATIONS = {4: ofp.OFPXMT_OFB_IPV4_DST, 6: ofp.OFPXMT_OFB_IPV6_DST}
 _ETH_TYPE = ofp.OFPXMC_OPENFLOW_BASIC << 16 | ofp.OFPXMT_OFB_ETH_TYPE << 9 | 2
 SET_ETH_DST = struct.pack(
@@ -41,6 +43,16 @@ _MOST_REMEMBERED = 1 << 16
 NOTHING = None, b""
 
 
+def _field(number: int, family: int, mask: int) -> tuple[bytes, bytes]:
+    """What stands before and behind the address in a field of a match; nothing where no bit of it is asked for."""
+    if not mask:
+        return b"", b""
+    width = WIDTH[family] // 8
+    behind = b"" if mask == PREFIX_MASKS[family][-1] else mask.to_bytes(width)
+    head = ofp.OFPXMC_OPENFLOW_BASIC << 16 | number << 9 | bool(behind) << 8 | width + len(behind)
+    return struct.pack("!I", head), behind
+
+
 class MatchShape:
     """What the matches on all prefixes of one family and length have in common: all but the address.
 
@@ -50,15 +62,10 @@ class MatchShape:
     __slots__ = ("before", "behind", "shift", "size", "width")
 
     def __init__(self, family: int, length: int) -> None:
-        whole = WIDTH[family]
-        masked = 0 < length < whole
-        self.shift = whole - length
-        self.width = whole // 8 if length else 0  # bytes of the address
-        mask = ((1 << whole) - (1 << self.shift)).to_bytes(self.width) if masked else b""
-        fields = struct.pack("!IH", _ETH_TYPE, ETH_TYPES[family])
-        if length:
-            number = ofp.OFPXMC_OPENFLOW_BASIC << 16 | DESTINATIONS[family] << 9 | masked << 8
-            fields += struct.pack("!I", number | self.width + len(mask))
+        self.shift = WIDTH[family] - length
+        self.width = WIDTH[family] // 8 if length else 0  # bytes of the address
+        head, mask = _field(DESTINATIONS[family], family, PREFIX_MASKS[family][length])
+        fields = struct.pack("!IH", _ETH_TYPE, ETH_TYPES[family]) + head
         unpadded = 4 + len(fields) + self.width + len(mask)
         self.before = struct.pack("!HH", ofp.OFPMT_OXM, unpadded) + fields
         self.behind = mask + bytes(-unpadded % 8)
@@ -76,10 +83,19 @@ SHAPES = {
 }
 
 
-def match_bytes(prefix: Prefix) -> bytes:
-    """The match on a prefix, with its padding."""
-    shape = SHAPES[prefix.family][prefix.length]
-    return shape.before + (prefix.bits << shape.shift).to_bytes(shape.width) + shape.behind
+def match_bytes(match: Match) -> bytes:
+    """A match with its padding."""
+    if isinstance(match, PrefixMatch):
+        prefix = match.destination
+        shape = SHAPES[prefix.family][prefix.length]
+        return shape.before + (prefix.bits << shape.shift).to_bytes(shape.width) + shape.behind
+    family, fields = match.family, [struct.pack("!IH", _ETH_TYPE, ETH_TYPES[match.family])]
+    for number, part in zip((SOURCES[family], DESTINATIONS[family]), match.parts, strict=True):
+        if part is not None and part.mask:
+            head, mask = _field(number, family, part.mask)
+            fields += head, part.value.to_bytes(WIDTH[family] // 8), mask
+    body = b"".join(fields)
+    return struct.pack("!HH", ofp.OFPMT_OXM, 4 + len(body)) + body + bytes(-(4 + len(body)) % 8)
 
 
 class Packer:
@@ -96,15 +112,24 @@ class Packer:
         put, known = parts.append, self._instructions.get
         seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
-        install, modify, remove = (COMMANDS[kind] for kind in (Kind.INSTALL, Kind.MODIFY, Kind.REMOVE))
+        install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
-            prefix = flow.match.destination
-            shape = SHAPES[prefix.family][prefix.length]
-            if kind is Kind.REMOVE:
+            match = flow.match
+            if isinstance(
+                match, PrefixMatch
+            ):  # as `match_bytes` does it, without joining what is joined below
+                prefix = match.destination
+                shape = SHAPES[prefix.family][prefix.length]
+                before, behind, match_size = shape.before, shape.behind, shape.size
+                address = (prefix.bits << shape.shift).to_bytes(shape.width)
+            else:
+                before, address, behind = match_bytes(match), b"", b""
+                match_size = len(before)
+            if kind is OpKind.REMOVE:
                 command, instructions = remove, b""
             else:
-                command = install if kind is Kind.INSTALL else modify
+                command = install if kind is OpKind.INSTALL else modify
                 same, instructions = seen.get(id(flow.actions), NOTHING)
                 if same is not flow.actions:
                     actions = tuple(
@@ -112,7 +137,7 @@ class Packer:
                     )
                     instructions = known(actions) or self._pack_instructions(actions)
                     seen[id(flow.actions)] = flow.actions, instructions
-            size = 48 + shape.size + len(instructions)
+            size = 48 + match_size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
             put(
@@ -120,9 +145,9 @@ class Packer:
                     _FLOW_MOD_HEAD, size, xid, _MARK, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
                 )
             )
-            put(shape.before)
-            put((prefix.bits << shape.shift).to_bytes(shape.width))
-            put(shape.behind)
+            put(before)
+            put(address)
+            put(behind)
             put(instructions)
         return b"".join(parts)
 

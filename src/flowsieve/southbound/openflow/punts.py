@@ -18,7 +18,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.header.address import address_text
 from flowsieve.header.frame import UDP
-from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.wire import (
     FIELDS,
     PROTOCOL,
@@ -57,7 +57,7 @@ class Changes:
 
     new_meters: tuple[Meter, ...] = ()
     changed_meters: tuple[Meter, ...] = ()
-    remove: tuple[Entry, ...] = ()
+    remove: tuple[SwitchEntry, ...] = ()
     install: tuple[tuple[Punt, int], ...] = ()
     old_meters: tuple[Meter, ...] = ()
 
@@ -65,7 +65,7 @@ class Changes:
         return any((self.new_meters, self.changed_meters, self.remove, self.install, self.old_meters))
 
 
-def changes(entries: Iterable[Entry], meters: Iterable[Meter], punts: Sequence[Punt]) -> Changes:
+def changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], punts: Sequence[Punt]) -> Changes:
     """The least that has to be done."""
     rates = {meter.number: meter.rate for meter in meters if meter.number in METERS}
     wanted = {_fields(punt): punt for punt in punts}
@@ -74,7 +74,7 @@ def changes(entries: Iterable[Entry], meters: Iterable[Meter], punts: Sequence[P
     if len(wanted) > len(METERS) // 2:
         raise BadInput(f"{len(punts)} kinds of packets are handed over; there is room for {len(METERS) // 2}")
     kept: dict[Punt, int] = {}
-    remove: list[Entry] = []
+    remove: list[SwitchEntry] = []
     for entry in entries:
         punt, meter = wanted.get(match_fields(entry.match)), meter_of(entry.instructions)
         if punt is None or entry.priority != punt.priority:

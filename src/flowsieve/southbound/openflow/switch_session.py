@@ -1,4 +1,4 @@
-"""One live connection to a switch: a `Connection` and the socket that it goes over."""
+"""One live connection to a switch: an `OpenFlowConnection` and the socket that it goes over."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.punt import Punt
-from flowsieve.southbound.openflow.connection import Connection
-from flowsieve.southbound.openflow.entries import Entry
+from flowsieve.southbound.openflow.connection import OpenFlowConnection
+from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.events import (
-    Applied,
-    Event,
-    Listed,
+    BatchApplied,
+    BatchRefused,
+    ConnectionEvent,
+    EntriesListed,
     MetersListed,
     PortsListed,
     Ready,
-    Refused,
 )
 from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.punts import Meter
@@ -53,13 +53,13 @@ class Link:
     def __init__(self, streams: Streams, timing: Timing, decrement: bool) -> None:
         self._reader, self._writer = streams
         self._timing = timing
-        self._connection = Connection(decrement)
+        self._connection = OpenFlowConnection(decrement)
         self._loop = asyncio.get_running_loop()
         self._heard = self._loop.time()
         self._to_send = asyncio.Event()
         self._given_up = asyncio.Event()
         self._reason: str | None = None  # why it ends or has ended
-        self._waiting: dict[int, asyncio.Future[Event]] = {}
+        self._waiting: dict[int, asyncio.Future[ConnectionEvent]] = {}
         self._early: list[Notice] = []
         self._notify: Callable[[Notice], None] = self._early.append
 
@@ -110,22 +110,22 @@ class Link:
         await asyncio.gather(*tasks, return_exceptions=True)
         return self._reason
 
-    async def apply(self, ops: Sequence[FlowOp]) -> Applied | Refused:
+    async def apply(self, ops: Sequence[FlowOp]) -> BatchApplied | BatchRefused:
         """Have a batch carried out; raises Lost if no answer comes."""
         event = await self._answer(self._connection.apply(ops))
-        assert isinstance(event, Applied | Refused)
+        assert isinstance(event, BatchApplied | BatchRefused)
         return event
 
-    async def remove(self, entries: Sequence[Entry]) -> Applied | Refused:
+    async def remove(self, entries: Sequence[SwitchEntry]) -> BatchApplied | BatchRefused:
         """Have entries removed, whatever they match; raises Lost if no answer comes."""
         event = await self._answer(self._connection.remove(entries))
-        assert isinstance(event, Applied | Refused)
+        assert isinstance(event, BatchApplied | BatchRefused)
         return event
 
-    async def list_entries(self) -> tuple[Entry, ...]:
+    async def list_entries(self) -> tuple[SwitchEntry, ...]:
         """What the switch holds; raises Lost if no answer comes."""
         event = await self._answer(self._connection.list_entries())
-        assert isinstance(event, Listed)
+        assert isinstance(event, EntriesListed)
         return event.entries
 
     async def list_ports(self) -> tuple[Port, ...]:
@@ -134,16 +134,16 @@ class Link:
         assert isinstance(event, PortsListed)
         return event.ports
 
-    async def fence(self, port: Port, closed: bool) -> Applied | Refused:
+    async def fence(self, port: Port, closed: bool) -> BatchApplied | BatchRefused:
         """Have a port fenced or opened; raises Lost if no answer comes."""
         event = await self._answer(self._connection.fence(port, closed))
-        assert isinstance(event, Applied | Refused)
+        assert isinstance(event, BatchApplied | BatchRefused)
         return event
 
-    async def list_service(self) -> tuple[Entry, ...]:
+    async def list_service(self) -> tuple[SwitchEntry, ...]:
         """The service entries that the switch holds; raises Lost if no answer comes."""
         event = await self._answer(self._connection.list_service())
-        assert isinstance(event, Listed)
+        assert isinstance(event, EntriesListed)
         return event.entries
 
     async def list_meters(self) -> tuple[Meter, ...]:
@@ -152,16 +152,18 @@ class Link:
         assert isinstance(event, MetersListed)
         return event.meters
 
-    async def change_meters(self, meters: Sequence[Meter], command: int) -> Applied | Refused:
+    async def change_meters(self, meters: Sequence[Meter], command: int) -> BatchApplied | BatchRefused:
         """Have meters made, changed or removed; raises Lost if no answer comes."""
         event = await self._answer(self._connection.change_meters(meters, command))
-        assert isinstance(event, Applied | Refused)
+        assert isinstance(event, BatchApplied | BatchRefused)
         return event
 
-    async def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[Entry]) -> Applied | Refused:
+    async def serve(
+        self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]
+    ) -> BatchApplied | BatchRefused:
         """Have service entries made and others removed; raises Lost if no answer comes."""
         event = await self._answer(self._connection.serve(punts, removed))
-        assert isinstance(event, Applied | Refused)
+        assert isinstance(event, BatchApplied | BatchRefused)
         return event
 
     def send_packet(self, port: int, data: bytes) -> None:
@@ -178,10 +180,10 @@ class Link:
         """Close the socket and forget what was not sent."""
         self._writer.transport.abort()
 
-    async def _answer(self, request: int) -> Event:
+    async def _answer(self, request: int) -> ConnectionEvent:
         if self._reason is not None:
             raise Lost(self._reason)
-        future: asyncio.Future[Event] = self._loop.create_future()
+        future: asyncio.Future[ConnectionEvent] = self._loop.create_future()
         self._waiting[request] = future
         self._to_send.set()
         try:
@@ -193,7 +195,7 @@ class Link:
         finally:
             self._waiting.pop(request, None)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ConnectionEvent) -> None:
         if isinstance(event, Notice):
             self._notify(event)
         elif not isinstance(event, Ready):

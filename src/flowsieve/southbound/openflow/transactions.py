@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import entries_in
-from flowsieve.southbound.openflow.events import Event, Listed, MetersListed, PortsListed
+from flowsieve.southbound.openflow.events import ConnectionEvent, EntriesListed, MetersListed, PortsListed
 from flowsieve.southbound.openflow.ports import ports_in
 from flowsieve.southbound.openflow.punts import meters_in
 
@@ -23,7 +23,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Batch:
+class BundleTransaction:
     """A bundle under way; operation i has the xid `first` + i, the last step of each phase the xid `awaited`."""
 
     bundle: int
@@ -35,7 +35,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Change:
+class PlainTransaction:
     """Messages outside of bundles; message i has the xid `first` + i, the barrier after them the xid `awaited`."""
 
     first: int
@@ -49,11 +49,11 @@ class List(NamedTuple):
 
     what: str
     read: Callable[[bytes], Iterable[Any]]
-    event: Callable[[int, tuple[Any, ...]], Event]
+    event: Callable[[int, tuple[Any, ...]], ConnectionEvent]
 
 
 LISTS: dict[type, List] = {
-    wire.StatsPart: List("entries", entries_in, Listed),
+    wire.StatsPart: List("entries", entries_in, EntriesListed),
     wire.PortsPart: List("ports", ports_in, PortsListed),
     wire.MetersPart: List("meters", meters_in, MetersListed),
 }

@@ -15,9 +15,9 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, Kind
+from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
-from flowsieve.header.address import address_text
+from flowsieve.header.address import WIDTH, address_text
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
@@ -26,11 +26,12 @@ SERVICE_COOKIE = COOKIE | 1  # on service entries
 TABLE = 0  # the one table that we use
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
-    Kind.INSTALL: ofp.OFPFC_ADD,
-    Kind.MODIFY: ofp.OFPFC_MODIFY_STRICT,
-    Kind.REMOVE: ofp.OFPFC_DELETE_STRICT,
+    OpKind.INSTALL: ofp.OFPFC_ADD,
+    OpKind.MODIFY: ofp.OFPFC_MODIFY_STRICT,
+    OpKind.REMOVE: ofp.OFPFC_DELETE_STRICT,
 }
 ETH_TYPES = {4: 0x0800, 6: 0x86DD}
+SOURCE_FIELDS = {4: "ipv4_src", 6: "ipv6_src"}
 FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
 
 _HEADER = struct.Struct("!BBHI")  # version, type, length, xid
@@ -44,7 +45,7 @@ class ProtocolError(SwitchError):
 # Bytes into messages.
 
 
-class Frame(NamedTuple):
+class OpenFlowFrame(NamedTuple):
     """One whole message, its header still in front."""
 
     version: int
@@ -59,7 +60,7 @@ class Frames:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterator[OpenFlowFrame]:
         """The messages that are whole by now; what is left waits for more."""
         buffer, at = self._rest + data, 0
         try:
@@ -70,7 +71,7 @@ class Frames:
                 if len(buffer) - at < length:
                     return
                 at += length
-                yield Frame(version, kind, xid, buffer[at - length : at])
+                yield OpenFlowFrame(version, kind, xid, buffer[at - length : at])
         finally:
             self._rest = buffer[at:]
 
@@ -157,7 +158,7 @@ class Other(NamedTuple):
     type: int
 
 
-Message = (
+OpenFlowMessage = (
     Hello
     | Failed
     | EchoRequest
@@ -175,7 +176,7 @@ Message = (
 )
 
 
-def decode(frame: Frame) -> Message:
+def decode(frame: OpenFlowFrame) -> OpenFlowMessage:
     """What a message says; a ProtocolError if it is not well-formed."""
     if frame.type != ofp.OFPT_HELLO and frame.version != VERSION:
         raise ProtocolError(f"a message has version {frame.version}; agreed was {VERSION} (OpenFlow 1.4)")
@@ -187,11 +188,11 @@ def decode(frame: Frame) -> Message:
         ) from error
 
 
-def _read(kind: type[Any], frame: Frame) -> Any:
+def _read(kind: type[Any], frame: OpenFlowFrame) -> Any:
     return kind.parser(PROTOCOL, frame.version, frame.type, len(frame.data), frame.xid, frame.data)
 
 
-def _hello(frame: Frame) -> Hello:
+def _hello(frame: OpenFlowFrame) -> Hello:
     # Read by hand: the peer's version may be one whose messages look otherwise.
     for at, kind, length in _elements(frame.data, _HEADER.size):
         if kind == ofp.OFPHET_VERSIONBITMAP:
@@ -211,7 +212,7 @@ def _elements(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
         at += (length + 7) // 8 * 8
 
 
-def _failed(frame: Frame) -> Failed:
+def _failed(frame: OpenFlowFrame) -> Failed:
     message = _read(parser.OFPErrorMsg, frame)
     if message.type == ofp.OFPET_EXPERIMENTER:
         return Failed(False, f"error {message.exp_type} of experimenter {message.experimenter:#x}")
@@ -223,12 +224,12 @@ def _failed(frame: Frame) -> Failed:
     return Failed(full, f"{kind} {code}")
 
 
-def _packet_in(frame: Frame) -> PacketIn:
+def _packet_in(frame: OpenFlowFrame) -> PacketIn:
     message = _read(parser.OFPPacketIn, frame)
     return PacketIn(message.match["in_port"], bytes(message.data))
 
 
-def _port_status(frame: Frame) -> PortStatus:
+def _port_status(frame: OpenFlowFrame) -> PortStatus:
     for _ in _elements(frame.data, ofp.OFP_PORT_STATUS_DESC_OFFSET + ofp.OFP_PORT_SIZE):
         pass  # only the lengths matter
     message = _read(parser.OFPPortStatus, frame)
@@ -238,7 +239,7 @@ def _port_status(frame: Frame) -> PortStatus:
     return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
-def _list_part(frame: Frame) -> StatsPart | PortsPart | MetersPart | Monitored | Other:
+def _list_part(frame: OpenFlowFrame) -> StatsPart | PortsPart | MetersPart | Monitored | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
     if kind == ofp.OFPMP_FLOW_MONITOR:
         return Monitored(any(event in _FOREIGN for event in _updates(frame.data)))
@@ -257,14 +258,14 @@ def _updates(data: bytes) -> Iterator[int]:
         at += length
 
 
-def _bundle_reply(frame: Frame) -> BundleReply:
+def _bundle_reply(frame: OpenFlowFrame) -> BundleReply:
     for _ in _elements(frame.data, ofp.OFP_BUNDLE_CTRL_MSG_SIZE):
         pass
     message = _read(parser.OFPBundleCtrlMsg, frame)
     return BundleReply(message.bundle_id, message.type)
 
 
-def _other(frame: Frame) -> Other:
+def _other(frame: OpenFlowFrame) -> Other:
     return Other(frame.type)
 
 
@@ -275,7 +276,7 @@ _LISTS: dict[int, type[StatsPart] | type[PortsPart] | type[MetersPart]] = {
     ofp.OFPMP_PORT_DESC: PortsPart,
     ofp.OFPMP_METER_CONFIG: MetersPart,
 }
-_DECODERS: dict[int, Callable[[Frame], Message]] = {
+_DECODERS: dict[int, Callable[[OpenFlowFrame], OpenFlowMessage]] = {
     ofp.OFPT_HELLO: _hello,
     ofp.OFPT_ERROR: _failed,
     ofp.OFPT_ECHO_REQUEST: lambda frame: EchoRequest(frame.data[8:]),
@@ -371,16 +372,14 @@ def bundled_flow_mod(xid: int, bundle: int, op: FlowOp, decrement: bool) -> byte
 
 
 def _flow_mod(op: FlowOp, decrement: bool) -> Any:
-    prefix = op.flow.match.destination
-    fields: dict[str, object] = {"eth_type": ETH_TYPES[prefix.family]}
-    address = address_text(prefix.family, prefix.first)
-    mask = (1 << prefix.width) - (1 << prefix.width - prefix.length)
-    if prefix.length == prefix.width:
-        fields[FIELDS[prefix.family]] = address
-    elif prefix.length:
-        fields[FIELDS[prefix.family]] = (address, address_text(prefix.family, mask))
+    family = op.flow.match.family
+    fields: dict[str, object] = {"eth_type": ETH_TYPES[family]}
+    for name, part in zip((SOURCE_FIELDS[family], FIELDS[family]), op.flow.match.parts, strict=True):
+        if part is not None and part.mask:
+            value, mask = (address_text(family, number) for number in (part.value, part.mask))
+            fields[name] = (value, mask) if part.mask + 1 != 1 << WIDTH[family] else value
     instructions = []
-    if op.kind is not Kind.REMOVE and op.flow.actions:
+    if op.kind is not OpKind.REMOVE and op.flow.actions:
         actions = [parser.OFPActionDecNwTtl()] if decrement else []
         for action in op.flow.actions:
             if isinstance(action, Deliver):

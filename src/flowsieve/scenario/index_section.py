@@ -1,4 +1,4 @@
-"""How a scenario's filters and events become dz and addresses: its `[schema]` and `[index]`."""
+"""The `[schema]` and `[index]` of a scenario: how its filters become dz, and its events packets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
 from flowsieve.control.state import DEFAULT_BUDGET
-from flowsieve.header.tag import POOLS, Tag
+from flowsieve.header.encoding import Encoding, encoding_of
+from flowsieve.header.tag import POOLS
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
@@ -24,8 +25,8 @@ DEFAULT_HEADER = "ipv6"
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """How filters become dz, and events dz and addresses.
+class IndexSection:
+    """How filters become dz, and events packets.
 
     `budget` is the most dz that a filter may have, 0 for its exact cover; it is spent where the events of the
     `sample` fall, if there is one.
@@ -39,9 +40,9 @@ class Encoding:
     sample: EventBatch | None
 
     @property
-    def tag(self) -> Tag:
-        """What the addresses begin with."""
-        return POOLS[self.header][0]
+    def encoding(self) -> Encoding:
+        """How dz stand in packets."""
+        return encoding_of(self.header)
 
     def cover(self, wanted: Filter) -> DzSet:
         """The dz that stand for a filter."""
@@ -57,8 +58,8 @@ class Encoding:
         return None if self.sample is None else EventSample.of(self.plan, self.sample)
 
 
-def read_encoding(top: Section) -> Encoding | None:
-    """The encoding of a scenario, or None after a mistake that leaves no schema or no plan."""
+def read_index(top: Section) -> IndexSection | None:
+    """The index of a scenario, or None after a mistake that leaves no schema or no plan."""
     schema = _read_schema(top)
     index = top.section("index")
     index.only(INDEX_KEYS)
@@ -67,11 +68,11 @@ def read_encoding(top: Section) -> Encoding | None:
     if schema is None:
         return None
     plan_of = _read_plan if "plan" in index else _make_plan
-    plan = plan_of(index, schema, POOLS[header][0])
+    plan = plan_of(index, schema, encoding_of(header))
     sample = _read_sample(index, schema)
     if plan is None:
         return None
-    return Encoding(top.path, schema, header, plan, DEFAULT_BUDGET if budget is None else budget, sample)
+    return IndexSection(top.path, schema, header, plan, DEFAULT_BUDGET if budget is None else budget, sample)
 
 
 def _read_schema(top: Section) -> Schema | None:
@@ -88,13 +89,13 @@ def _read_schema(top: Section) -> Schema | None:
     return Schema(tuple(attributes)) if attributes and len(attributes) == len(section.table) else None
 
 
-def _make_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
-    bits = index.whole("bits", tag.room, f", the room that an address has behind {tag.group}")
+def _make_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:
+    bits = index.whole("bits", encoding.room, f", the room that an address has behind {encoding.tag.group}")
     dimensions = index.table.get("dimensions")
     if dimensions is not None and not _are_dimensions(index, dimensions, schema):
         return None
     with index.kept("bits"):
-        return RegularPlan.make(schema, bits, dimensions, tag.room)
+        return RegularPlan.make(schema, bits, dimensions, encoding.room)
     return None
 
 
@@ -114,7 +115,7 @@ def _are_dimensions(index: Section, names: object, schema: Schema) -> bool:
     return True
 
 
-def _read_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
+def _read_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:
     for key in ("bits", "dimensions"):
         if key in index:
             index.wrong(
@@ -125,7 +126,7 @@ def _read_plan(index: Section, schema: Schema, tag: Tag) -> IndexPlan | None:
         with index.mistakes.kept():
             data, _ = read_json(path, "an index plan")
             with index.mistakes.kept(str(path)):
-                return plan_from_json(data, schema, tag.room)
+                return plan_from_json(data, schema, encoding.room)
     return None
 
 
