@@ -62,7 +62,7 @@ class Flow:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        return tuple(sorted(action.port for action in self.actions))
+        return tuple(sorted([action.port for action in self.actions]))
 
     @property
     def flaw(self) -> str | None:
