@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Flow, FlowKey
 from flowsieve.flow.flat import FlatTable, FlowColumns, flatten
-from flowsieve.header.match import MaskedMatch, Match, Rank
-
-Key = tuple[Match, int]
+from flowsieve.header.match import MaskedMatch, Rank
 
 
 class _Place(NamedTuple):
@@ -38,8 +36,8 @@ class Switch:
         self.ports = ports
         self.capacity = capacity
         self.peak = 0
-        self._flows: dict[Key, Flow] = {}
-        self._packets: dict[Key, int] = {}
+        self._flows: dict[FlowKey, Flow] = {}
+        self._packets: dict[FlowKey, int] = {}
         # Entries of one place exclude each other, so a look-up asks each place once, best first.
         self._places: list[_Place] = []
         self._at: dict[tuple[int, int, Rank], _Place] = {}
@@ -56,7 +54,7 @@ class Switch:
         return tuple(self._flows.values())
 
     @property
-    def packets(self) -> dict[tuple[Match, int], int]:
+    def packets(self) -> dict[FlowKey, int]:
         """How many packets each entry has matched."""
         self._settle_rows()
         return dict(self._packets)
@@ -116,7 +114,7 @@ class Switch:
         if len(set(ports)) < len(ports):
             raise SwitchError(f"switch {self.name} is to send {flow.match} twice out of one port: {ports}")
 
-    def _put_in(self, key: Key, flow: Flow) -> None:
+    def _put_in(self, key: FlowKey, flow: Flow) -> None:
         self._change()
         match = flow.match
         where = flow.priority, match.family, match.rank
@@ -131,7 +129,7 @@ class Switch:
         self._flows[key] = flow
         self.peak = max(self.peak, len(self._flows))
 
-    def _take_out(self, key: Key) -> None:
+    def _take_out(self, key: FlowKey) -> None:
         self._change()
         flow = self._flows.pop(key)
         del self._packets[key]
