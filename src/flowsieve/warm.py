@@ -36,7 +36,7 @@ from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
 from flowsieve.pipeline.planning.table_cut import cut_table
-from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
+from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic, Snapshot
 
 SCHEMA = Schema.parse(
     {
@@ -112,7 +112,7 @@ def _warm_replay(events: EventBatch) -> None:
     pubsub.advertise("h0", "True")
     pubsub.subscribe("h2", "level < 50 or kind == 'a'")
     snapshot = Snapshot.of(pubsub.controller.view())
-    traffic = Traffic.none(snapshot.wiring)
+    traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(events, np.zeros(len(events), np.int64), traffic)
     assert traffic.sent[0, 0] == len(events)
 

@@ -32,12 +32,13 @@ class Deliver:
     def __post_init__(self) -> None:
         if self.mac >> 48 or self.address.length != self.address.width:
             raise BadInput(
-                f"nobody is delivered to at {self.mac:#x} and {self.address}; "
+                f"{self.mac:#x} and {self.address} are no host's addresses; "
                 "right are a MAC address of 48 bits and a whole IP address"
             )
 
 
 Action = Output | Deliver
+FlowKey = tuple[Match, int]
 NOBODY: Mapping[int, Deliver] = MappingProxyType({})
 
 
@@ -53,7 +54,7 @@ class Flow:
     actions: tuple[Action, ...]
 
     @property
-    def key(self) -> tuple[Match, int]:
+    def key(self) -> FlowKey:
         """What tells entries of one table apart; a second entry with the same key replaces the first."""
         return self.match, self.priority
 
@@ -62,7 +63,7 @@ class Flow:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        return tuple(sorted(action.port for action in self.actions))
+        return tuple(sorted([action.port for action in self.actions]))
 
     @property
     def flaw(self) -> str | None:

@@ -20,7 +20,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow import flat_kernel
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.wiring import Wiring
-from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PrefixMatch
 
 Words = NDArray[np.uint64]
@@ -56,7 +56,13 @@ class FlowColumns:
     @classmethod
     def of(cls, flows: Sequence[Flow], ports: int) -> FlowColumns:
         """The columns of a table at a switch with so many ports; BadInput if an entry matches more than a prefix."""
-        prefixes = [_prefix_of(flow) for flow in flows]
+        prefixes = [match.destination for flow in flows if isinstance(match := flow.match, PrefixMatch)]
+        if len(prefixes) < len(flows):
+            other = next(flow for flow in flows if not isinstance(flow.match, PrefixMatch))
+            raise BadInput(
+                f"the entry for {other.match} at priority {other.priority} matches more than a destination prefix, "
+                "and only tables of prefixes can be followed over all addresses at once"
+            )
         length = np.array([prefix.length for prefix in prefixes], dtype=np.uint8)
         hi = _left_aligned(
             [
@@ -135,15 +141,6 @@ def key_of(family: int, address: int) -> tuple[int, int]:
 def address_of(family: int, hi: int, lo: int) -> int:
     """The address that a key stands for: the inverse of `key_of`."""
     return (int(hi) << 64 | int(lo)) >> (128 - WIDTH[family])
-
-
-def _prefix_of(flow: Flow) -> Prefix:
-    if isinstance(flow.match, PrefixMatch):
-        return flow.match.destination
-    raise BadInput(
-        f"the entry for {flow.match} at priority {flow.priority} matches more than a destination prefix, "
-        "and only tables of prefixes can be followed over all addresses at once"
-    )
 
 
 def _left_aligned(bits: list[int], length: NDArray[np.uint8]) -> Words:

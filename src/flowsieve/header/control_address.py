@@ -1,4 +1,4 @@
-"""Where calls to the controller go inside the network: addresses that no event has, and no host."""
+"""The addresses of calls to the controller inside the network; no event and no host has them."""
 
 from __future__ import annotations
 

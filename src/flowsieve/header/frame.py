@@ -1,7 +1,7 @@
 """UDP datagrams as they are on the wire, from the Ethernet header on. Bytes in, values out.
 
 Only what hosts send when they send one datagram is understood: no VLAN tag, no fragment, no option and no extension
-header. All lengths must agree and all checksums hold; what a network card has put behind a short packet is passed over.
+header. All lengths must agree and all checksums hold; padding behind a short packet is ignored.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def build(frame: UdpFrame) -> bytes:
     """The bytes of a datagram, with the checksums that belong there."""
     length = _UDP.size + len(frame.payload)
     head = _UDP.pack(frame.source_port, frame.destination_port, length, 0)
-    # A sum of zero would say that there is none.
+    # Zero would mean that there is no checksum.
     check = (
         _checksum(_pseudo_header(frame.source, frame.destination, length) + head + frame.payload) or 0xFFFF
     )

@@ -77,6 +77,12 @@ class Rank(NamedTuple):
     destination_mask: int
 
 
+_PREFIX_RANKS = {
+    family: tuple(Rank(length, 0, mask) for length, mask in enumerate(masks))
+    for family, masks in PREFIX_MASKS.items()
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PrefixMatch:
     """Packets whose destination lies in a prefix, whatever their source."""
@@ -95,13 +101,13 @@ class PrefixMatch:
 
     @property
     def rank(self) -> Rank:
-        where = self.destination
-        return Rank(where.length, 0, PREFIX_MASKS[where.family][where.length])
+        return _PREFIX_RANKS[self.destination.family][self.destination.length]
 
     @property
     def value(self) -> int:
-        """The bits asked for, as `masked` has them."""
-        return self.destination.first
+        """The bits asked for: those of the source, if any, 128 places above those of the destination."""
+        where = self.destination
+        return where.bits << (WIDTH[where.family] - where.length)
 
     @property
     def sort_key(self) -> tuple[int, ...]:
@@ -165,7 +171,8 @@ class MaskedMatch:
         return 1, self.family, self.destination.value, self.destination.mask, *source
 
     def holds(self, source: int, destination: int) -> bool:
-        return masked(self.rank, source, destination) == self.value
+        where, by = self.destination, self.source
+        return destination & where.mask == where.value and (by is None or source & by.mask == by.value)
 
     def within(self, group: Prefix) -> bool:
         where, leading = self.destination, PREFIX_MASKS[group.family][group.length]
@@ -180,14 +187,6 @@ class MaskedMatch:
 
 
 Match = PrefixMatch | MaskedMatch
-
-
-def masked(rank: Rank, source: int, destination: int) -> int:
-    """The bits of a packet that matches of a rank look at: the `value` of the one that holds it."""
-    _, source_mask, destination_mask = rank
-    if source_mask:
-        return (source & source_mask) << 128 | destination & destination_mask
-    return destination & destination_mask
 
 
 def match_on(source: Masked | None, destination: Masked) -> Match:

@@ -11,8 +11,8 @@ from flowsieve.config.files import place, read_json
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.content.schema import nearest_of, shown
 from flowsieve.errors import BadScenario
-from flowsieve.flow.entry import Flow, Output
-from flowsieve.header.match import Match, parse_match
+from flowsieve.flow.entry import Flow, FlowKey, Output
+from flowsieve.header.match import parse_match
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.read import Scenario
 
@@ -29,7 +29,7 @@ def read_flows(path: str | Path, scenario: Scenario) -> dict[str, tuple[Flow, ..
     entries, text = read_json(path, FORM)
     if not isinstance(entries, list):
         raise BadScenario(f"holds {shown(entries)}; right is {FORM}", place=str(path))
-    tables: dict[str, dict[tuple[Match, int], Flow]] = {switch: {} for switch in scenario.topology.switches}
+    tables: dict[str, dict[FlowKey, Flow]] = {switch: {} for switch in scenario.topology.switches}
     mistakes = Mistakes()
     for number, entry in enumerate(entries):
         with mistakes.kept(partial(_place, path, text, number)):

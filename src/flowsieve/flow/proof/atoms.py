@@ -1,4 +1,4 @@
-"""The address space cut into atoms: stretches within which nothing tells two addresses apart.
+"""The address space cut into atoms: ranges whose addresses are all treated alike.
 
 A set of atoms is a column of bits, 64 atoms a word; many sets over the same atoms are the columns of a
 matrix.

@@ -1,4 +1,4 @@
-"""Why a host did or did not get an event: the way of its packets, entry by entry, and who asked for it."""
+"""Why a host did or did not get an event: the path of its packets, entry by entry, and who asked for it."""
 
 from __future__ import annotations
 

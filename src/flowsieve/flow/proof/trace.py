@@ -1,4 +1,4 @@
-"""The way of one packet through the tables, step by step: what they mean, in the plainest form."""
+"""The path of one packet through the tables, step by step: their plain meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def trace(
     destination: int,
     source: int = 0,
 ) -> tuple[Step, ...]:
-    """The steps of a packet from a host, nearest first; no way is followed twice."""
+    """The steps of a packet from a host, nearest first; no link is followed twice."""
     steps: list[Step] = []
     arrivals = deque([(topology.endpoint(host).switch, host, 1)])
     seen = set()

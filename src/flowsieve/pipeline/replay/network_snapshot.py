@@ -28,7 +28,7 @@ CHUNK = 1 << 14  # events that are under way at once
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
+class ReplayTraffic:
     """What was counted: packets per slot of the wiring, copies per switch that an entry matched, and figures per host.
 
     `hosts` has a column for each name in `replay_kernel.COLUMNS`; `sent` has, per host, the events it published, the
@@ -42,7 +42,7 @@ class Traffic:
     expired: NDArray[np.int64]
 
     @classmethod
-    def none(cls, wiring: Wiring) -> Traffic:
+    def none(cls, wiring: Wiring) -> ReplayTraffic:
         hosts = len(wiring.hosts)
         shapes = (wiring.slots, len(wiring.switches), (hosts, len(replay_kernel.COLUMNS)), (hosts, 3), 1)
         return cls(*(np.zeros(shape, np.int64) for shape in shapes))
@@ -82,7 +82,7 @@ class Snapshot:
     def wiring(self) -> Wiring:
         return self.tables.wiring
 
-    def send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+    def send(self, events: EventBatch, source: NDArray[np.int64], traffic: ReplayTraffic) -> None:
         """Send events from hosts, by their numbers, and count what becomes of them.
 
         Packets that multiply on a loop of the tables raise SwitchError.
@@ -91,7 +91,7 @@ class Snapshot:
             rows = np.arange(start, min(start + CHUNK, len(events)))
             self._send(events.take(rows), source[rows], traffic)
 
-    def _send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+    def _send(self, events: EventBatch, source: NDArray[np.int64], traffic: ReplayTraffic) -> None:
         hosts = len(self.wiring.hosts)
         promised = self._promised(events, source)
         traffic.sent[:, 2] += np.bincount(source[~promised], minlength=hosts)

@@ -24,13 +24,13 @@ from flowsieve.pipeline.evaluation.statistics import worker
 from flowsieve.pipeline.reading.cell_values import BROKEN
 from flowsieve.pipeline.reading.ingest import Intake
 from flowsieve.pipeline.replay import replay_kernel as kernel
-from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
+from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic, Snapshot
 from flowsieve.pipeline.runtime.batches import event_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SUMS = tuple(field.name for field in fields(Traffic))
+SUMS = tuple(field.name for field in fields(ReplayTraffic))
 PARTIAL = (
     ", ".join(f"{name} array<bigint>" for name in SUMS) + ", storms array<string>, workers array<string>"
 )
@@ -41,7 +41,7 @@ class Replayed:
     """What came of the events, in all, per link, per switch and per host."""
 
     wiring: Wiring
-    traffic: Traffic
+    traffic: ReplayTraffic
     workers: tuple[str, ...] = ()  # the executors that took part
 
     def host_sums(self, name: str) -> NDArray[np.int64]:
@@ -144,7 +144,7 @@ def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
     names = snapshot.plan.schema.names
     partials = events.select("host", *names).mapInArrow(_partial(snapshot), PARTIAL)
     row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
-    traffic = Traffic.none(snapshot.wiring)
+    traffic = ReplayTraffic.none(snapshot.wiring)
     if row is None:  # Spark saw that there is no event at all, and asked nobody
         return Replayed(snapshot.wiring, traffic)
     if row["storms"]:
@@ -156,7 +156,7 @@ def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
 
 def _partial(snapshot: Snapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def send_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        traffic, storms, workers = Traffic.none(snapshot.wiring), [], []
+        traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), [], []
         hosts = pa.array(snapshot.wiring.hosts, pa.string())
         for batch in batches:
             if not batch.num_rows:
@@ -186,10 +186,10 @@ def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             storms.update(batch.column("storms")[i].as_py())
             workers.update(batch.column("workers")[i].as_py())
     if totals:
-        yield _row(Traffic(*totals), sorted(storms), sorted(workers))
+        yield _row(ReplayTraffic(*totals), sorted(storms), sorted(workers))
 
 
-def _row(traffic: Traffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
+def _row(traffic: ReplayTraffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
     numbers = {name: pa.array([getattr(traffic, name).reshape(-1)], pa.list_(pa.int64())) for name in SUMS}
     words = {"storms": storms, "workers": workers}
     return pa.RecordBatch.from_pydict(

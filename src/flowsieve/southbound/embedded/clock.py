@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to go on: time as an argument."""
+"""A clock that moves only when it is told to: time as an argument."""
 
 from __future__ import annotations
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.diff import FlowOp
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Flow, FlowKey
 from flowsieve.flow.flat import Words, address_of
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import WIDTH, address_text
-from flowsieve.header.match import Match
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.batch import Batch, JoinedTables
 from flowsieve.southbound.embedded.clock import VirtualClock
@@ -34,7 +33,7 @@ Figure = TypeVar("Figure", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class _Packet:
     """What travels: two addresses, and something that only hosts look into."""
 
     family: int
@@ -134,7 +133,7 @@ class EmbeddedNetwork:
             if family not in WIDTH or number >> WIDTH[family]:
                 raise BadInput(f"{number:#x} is not an address of family {family}; the families are 4 and 6")
         home = int(self._wiring.home[self._host_numbers([host])[0]])
-        arrive = partial(self._arrive, home, Packet(family, source, address, payload), 0)
+        arrive = partial(self._arrive, home, _Packet(family, source, address, payload), 0)
         self._clock.after(self._latency[home], arrive)
 
     def deliver(
@@ -177,7 +176,7 @@ class EmbeddedNetwork:
         """The largest number of entries that a switch ever held."""
         return self._worker(switch).switch.peak
 
-    def packets(self, switch: str) -> dict[tuple[Match, int], int]:
+    def packets(self, switch: str) -> dict[FlowKey, int]:
         """How many packets each entry of a switch has matched."""
         return self._worker(switch).switch.packets
 
@@ -190,7 +189,7 @@ class EmbeddedNetwork:
             for slot in np.flatnonzero(wiring.far >= 0).tolist()
         }
 
-    def _arrive(self, slot: int, packet: Packet, passed: int) -> None:
+    def _arrive(self, slot: int, packet: _Packet, passed: int) -> None:
         """A packet comes in at a switch, having passed others."""
         number = int(self._wiring.at[slot])
         switch = self._switches[number]
@@ -207,7 +206,7 @@ class EmbeddedNetwork:
                 self._slot_packets[out] += 1
                 self._clock.after(self._latency[out], partial(self._cross, out, packet, passed + 1))
 
-    def _cross(self, slot: int, packet: Packet, passed: int) -> None:
+    def _cross(self, slot: int, packet: _Packet, passed: int) -> None:
         """A packet has left a switch and reaches the other end of the link."""
         far = int(self._wiring.far[slot])
         if far >= 0:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from bisect import insort
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Flow, FlowKey
 from flowsieve.flow.flat import FlatTable, FlowColumns, flatten
-from flowsieve.header.match import MaskedMatch, Match, Rank, masked
+from flowsieve.header.match import MaskedMatch, Rank
 
-Place = tuple[int, Rank, int]  # priority, rank of the match, family
+
+class _Place(NamedTuple):
+    """The entries of one priority and rank, by the values of their matches."""
+
+    priority: int
+    family: int
+    rank: Rank
+    flows: dict[int, Flow]
 
 
 class Switch:
@@ -28,11 +36,11 @@ class Switch:
         self.ports = ports
         self.capacity = capacity
         self.peak = 0
-        self._flows: dict[tuple[Match, int], Flow] = {}
-        self._packets: dict[tuple[Match, int], int] = {}
+        self._flows: dict[FlowKey, Flow] = {}
+        self._packets: dict[FlowKey, int] = {}
         # Entries of one place exclude each other, so a look-up asks each place once, best first.
-        self._places: list[Place] = []
-        self._at: dict[Place, dict[int, Flow]] = {}  # by the value of the match
+        self._places: list[_Place] = []
+        self._at: dict[tuple[int, int, Rank], _Place] = {}
         self._masked = 0  # how many entries match more than a destination prefix
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
@@ -46,29 +54,32 @@ class Switch:
         return tuple(self._flows.values())
 
     @property
-    def packets(self) -> dict[tuple[Match, int], int]:
+    def packets(self) -> dict[FlowKey, int]:
         """How many packets each entry has matched."""
         self._settle_rows()
         return dict(self._packets)
 
     def carry_out(self, op: FlowOp) -> None:
         """Do one operation, or refuse it and change nothing."""
-        flow, known = op.flow, op.flow.key in self._flows
+        flow, key = op.flow, op.flow.key
+        known = key in self._flows
         if op.kind is OpKind.REMOVE:
             if known:
-                self._take_out(flow.key)
+                self._take_out(key)
         elif known or op.kind is OpKind.INSTALL:
             self._check_ports(flow)
             if not known and self.capacity is not None and len(self._flows) >= self.capacity:
                 raise TableFull(switch=self.name, needed=len(self._flows) + 1, capacity=self.capacity)
-            self._put_in(flow)
+            self._put_in(key, flow)
 
     def look_up(self, family: int, destination: int, source: int = 0) -> Flow | None:
         """The entry that a packet meets; the twin of `flow.flat.look_up`."""
-        for place in self._places:
-            _, rank, of_family = place
+        for _, of_family, (_, source_mask, destination_mask), flows in self._places:
             if of_family == family:
-                found = self._at[place].get(masked(rank, source, destination))
+                value = destination & destination_mask
+                if source_mask:
+                    value |= (source & source_mask) << 128
+                found = flows.get(value)
                 if found is not None:
                     return found
         return None
@@ -103,27 +114,31 @@ class Switch:
         if len(set(ports)) < len(ports):
             raise SwitchError(f"switch {self.name} is to send {flow.match} twice out of one port: {ports}")
 
-    def _put_in(self, flow: Flow) -> None:
+    def _put_in(self, key: FlowKey, flow: Flow) -> None:
         self._change()
-        place = flow.priority, flow.match.rank, flow.match.family
-        if place not in self._at:
-            self._at[place] = {}
+        match = flow.match
+        where = flow.priority, match.family, match.rank
+        place = self._at.get(where)
+        if place is None:
+            place = self._at[where] = _Place(*where, {})
             insort(self._places, place, key=_last_first)
-        self._at[place][flow.match.value] = flow
-        self._masked += flow.key not in self._flows and isinstance(flow.match, MaskedMatch)
-        self._flows[flow.key] = flow
-        self._packets.setdefault(flow.key, 0)
+        place.flows[match.value] = flow
+        if key not in self._packets:
+            self._packets[key] = 0
+            self._masked += isinstance(match, MaskedMatch)
+        self._flows[key] = flow
         self.peak = max(self.peak, len(self._flows))
 
-    def _take_out(self, key: tuple[Match, int]) -> None:
+    def _take_out(self, key: FlowKey) -> None:
         self._change()
         flow = self._flows.pop(key)
         del self._packets[key]
         self._masked -= isinstance(flow.match, MaskedMatch)
-        place = flow.priority, flow.match.rank, flow.match.family
-        del self._at[place][flow.match.value]
-        if not self._at[place]:
-            del self._at[place]
+        where = flow.priority, flow.match.family, flow.match.rank
+        place = self._at[where]
+        del place.flows[flow.match.value]
+        if not place.flows:
+            del self._at[where]
             self._places.remove(place)
 
     def _change(self) -> None:
@@ -139,6 +154,5 @@ class Switch:
             self._row_packets = None
 
 
-def _last_first(place: Place) -> tuple[int, int, int, int]:
-    priority, rank, _ = place
-    return -priority, -rank.bits, -rank.source_mask, -rank.destination_mask
+def _last_first(place: _Place) -> tuple[int, ...]:
+    return -place.priority, *(-figure for figure in place.rank)

@@ -1,4 +1,4 @@
-"""How a switch gets round to its operations: one after the other, at its pace."""
+"""The operations of one switch, carried out one after the other at its own speed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A controller's end of one OpenFlow connection, without input and output.
 
 Bytes that arrived go into `receive`, which gives what happened; bytes to be sent come out of `outgoing`. What a
-peer may say in which state stands in one table; all else is an error, after which the connection is of no use.
+peer may say in which state stands in one table; anything else is an error that ends the connection.
 
 A batch of operations is one bundle. A switch commits a bundle even if it refused one of its messages, so we ask
 for a barrier first, look for errors, and then commit or discard: the batch is done as a whole or not at all.
@@ -121,7 +121,7 @@ class OpenFlowConnection:
         self._out.append(wire.echo_request(self._next()))
 
     def send_packet(self, port: int, data: bytes) -> None:
-        """Have the switch send a packet out of a port; nobody says whether it did. A slow one gets no more at last."""
+        """Have the switch send a packet out of a port, unacknowledged; none while too much waits for a slow one."""
         if len(self._out) < MOST_QUEUED:
             self._out.append(wire.packet_out(self._next(), port, data))
 
@@ -183,7 +183,7 @@ class OpenFlowConnection:
             return ()
         batch = self._batch
         if batch is None:
-            return ()  # of something that nobody waits for, a packet to be sent, say
+            return ()  # about a message that nothing waits for, such as a packet to send
         index = (xid - batch.first) % _XIDS
         if batch.failure is None and (index < batch.count or xid in (batch.bundle, batch.awaited)):
             batch.failure = (index if index < batch.count else None), message

@@ -168,7 +168,7 @@ def _leading(part: Masked) -> Prefix:
 
 @lru_cache(maxsize=1 << 16)
 def _actions(instructions: bytes) -> tuple[Action, ...] | None:
-    """The copies that the instructions send, or None if they do more; the hop limit is taken as a matter of course."""
+    """The copies that the instructions send, or None if they do more; decrementing the hop limit is expected."""
     if not instructions:
         return ()
     if len(instructions) < 8:

@@ -140,15 +140,10 @@ class Packer:
             size = 48 + match_size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
-            put(
-                flow_mod(
-                    _FLOW_MOD_HEAD, size, xid, _MARK, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
-                )
+            head = flow_mod(
+                _FLOW_MOD_HEAD, size, xid, _MARK, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
             )
-            put(before)
-            put(address)
-            put(behind)
-            put(instructions)
+            parts += (head, before, address, behind, instructions)
         return b"".join(parts)
 
     def _pack_instructions(self, actions: tuple[int | Deliver, ...]) -> bytes:

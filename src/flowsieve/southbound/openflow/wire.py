@@ -39,7 +39,7 @@ _LAST_TYPE = ofp.OFPT_BUNDLE_ADD_MESSAGE
 
 
 class ProtocolError(SwitchError):
-    """The peer does not speak OpenFlow 1.4 as it should; the connection is of no more use."""
+    """The peer does not speak OpenFlow 1.4 as it should; the connection cannot go on."""
 
 
 # Bytes into messages.
@@ -55,7 +55,7 @@ class OpenFlowFrame(NamedTuple):
 
 
 class Frames:
-    """Cuts a stream of bytes into messages, wherever it was torn."""
+    """Cuts a stream of bytes into messages, however it arrives in pieces."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -153,7 +153,7 @@ class BundleReply(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A message that means nothing to us, and is no fault either."""
+    """A message that we have no use for; it is not an error."""
 
     type: int
 
