@@ -10,6 +10,7 @@ FlowsieveError
 │   ├── BadTopology
 │   ├── BadScenario
 │   └── BadMessage       what came over a wire and cannot be read, or cannot be sent as it is
+│       └── OtherVersion … since client and controller speak different versions of the protocol
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
@@ -103,6 +104,18 @@ class BadMessage(BadInput):
     """A datagram or a request that says nothing we understand."""
 
 
+class OtherVersion(BadMessage):
+    """Client and controller speak different versions of the protocol."""
+
+    def __init__(self, *, client: object, controller: object) -> None:
+        super().__init__(
+            f"the client speaks version {client} of flowsieve's protocol and the controller version {controller}; "
+            "install the same release of flowsieve on hosts and controller"
+        )
+        self.client = client
+        self.controller = controller
+
+
 class Refused(FlowsieveError):
     """A well-formed request that cannot be served."""
 
@@ -161,22 +174,6 @@ class LabError(FlowsieveError):
 
 class PipelineError(FlowsieveError):
     """Spark is missing, did not start or failed."""
-
-
-# What kinds of errors are called where a controller tells its clients of them; the first that fits.
-KINDS: dict[str, type[FlowsieveError]] = {
-    "bad": BadInput,
-    "refused": Refused,
-    "busy": Busy,
-    "denied": Denied,
-    "lost": ControlLost,
-    "failed": FlowsieveError,
-}
-
-
-def kind_of(error: FlowsieveError) -> str:
-    """What an error is called where a controller tells its clients of it."""
-    return next(kind for kind, known in KINDS.items() if isinstance(error, known))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -28,8 +28,8 @@ def play(fabric: Any, story: Callable[[Client, Client], Awaitable[None]]) -> Non
         async with (
             asyncio.timeout(SECONDS),
             fabric.server(),
-            connect(fabric.control, "ann") as ann,
-            connect(fabric.control, "bob") as bob,
+            fabric.connect("ann") as ann,
+            fabric.connect("bob") as bob,
         ):
             await story(ann, bob)
 
@@ -185,7 +185,7 @@ def test_second_copies_are_not_seen(fabric: Fabric) -> None:
 
 def test_other_applications_of_the_host_hear_it_and_the_publisher_does_not(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
-        async with connect(fabric.control, "ann") as near:
+        async with fabric.connect("ann") as near:
             own, others = await ann.subscribe("True"), await near.subscribe("price < 50")
             await ann.advertise()
             for price in (1, 100, 2):
@@ -219,7 +219,7 @@ def test_the_loss_of_the_last_event_shows_after_a_while(
 def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        async with connect(fabric.control, "cy") as cy:
+        async with fabric.connect("cy") as cy:
             await cy.advertise()
             await cy.publish(price=1, side="buy")
             fabric.loses = lambda host, payload: True
@@ -249,8 +249,8 @@ def test_nobody_notices_that_the_controller_restarts(fabric: Fabric) -> None:
     async def story() -> None:
         async with AsyncExitStack() as clients:
             async with fabric.server(lease=LEASE):
-                ann = await clients.enter_async_context(connect(fabric.control, "ann"))
-                bob = await clients.enter_async_context(connect(fabric.control, "bob"))
+                ann = await clients.enter_async_context(fabric.connect("ann"))
+                bob = await clients.enter_async_context(fabric.connect("bob"))
                 everything = await bob.subscribe("True")
                 await ann.advertise()
             await ann.publish(price=1, side="buy")
@@ -272,8 +272,8 @@ def test_nobody_notices_that_the_controller_restarts(fabric: Fabric) -> None:
 
 def test_a_client_that_falls_silent_is_forgotten_and_told_when_it_speaks_again(fabric: Fabric) -> None:
     async def story() -> None:
-        async with fabric.server(lease=LEASE), connect(fabric.control, "ann") as ann:
-            async with connect(fabric.control, "bob") as bob:
+        async with fabric.server(lease=LEASE), fabric.connect("ann") as ann:
+            async with fabric.connect("bob") as bob:
                 everything = await bob.subscribe("True")
                 renewing = bob._connection._renewing
                 assert renewing is not None
@@ -315,11 +315,11 @@ def test_the_environment_says_where_we_are(fabric: Fabric, monkeypatch: pytest.M
     monkeypatch.setenv("FLOWSIEVE_HOST", "bob")
 
     async def story() -> None:
-        async with fabric.server(), connect() as client:
+        async with fabric.server(), connect(wire=fabric.wire) as client:
             assert client.host == "bob"
             assert client.schema == fabric.state.plan.schema
         with pytest.raises(BadInput, match="no host 'bo'; did you mean 'bob'"):
-            async with fabric.server(), connect(host="bo"):
+            async with fabric.server(), connect(host="bo", wire=fabric.wire):
                 pass
 
     asyncio.run(story())

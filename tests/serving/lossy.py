@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowsieve.client.inband_transport import InbandTransport
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import Frame, build, group_mac, parse
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import Packet
 
@@ -19,7 +19,7 @@ SWITCH = "s1"
 
 
 def message(
-    n: int = 1, host: str = "h1", session: str = "ab" * 16, op: str = "echo", **more: object
+    n: int = 1, host: str = "h1", session: str = "ab" * 16, op: str = "renew", **more: object
 ) -> dict[str, Any]:
     return {"session": session, "n": n, "host": host, "token": "t", "op": op, **more}
 
@@ -60,7 +60,7 @@ class Network:
     """A switch with hosts h1, h2, … at ports 1, 2, …"""
 
     def __init__(self, desk: Any, weather: Weather, seed: int = 0, family: int = 6, **bounds: int) -> None:
-        self.server = InbandServer(desk, self._out, self._host_at, **bounds)
+        self.server = InbandServer(desk.call, self._out, self._host_at, **bounds)
         self.sent: list[bytes] = []  # packets to hosts, before anything happens to them
         self._weather, self._draw, self._family = weather, random.Random(seed), family
         self._hear: dict[int, Callable[[bytes], None]] = {}

@@ -19,11 +19,11 @@ from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import ControlLost
 from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.address import address_text
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import parse
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
 from flowsieve.network.topology import Topology
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import Packet, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
@@ -61,7 +61,7 @@ async def served(lab: Lab, desk: CountingDesk) -> AsyncIterator[InbandServer]:
             server.heard(event)
 
     async with punting(lab, hear) as fabric:
-        server = InbandServer(desk, fabric.send_packet, host_at)
+        server = InbandServer(desk.call, fabric.send_packet, host_at)
         try:
             yield server
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,6 +27,11 @@ class Op(Enum):
 
     __hash__ = object.__hash__  # there is one of each
 
+    @property
+    def reverse(self) -> Op:
+        """What ends what this adds, or adds again what this ends."""
+        return Op(f"un{self.value}" if self.adding else self.value.removeprefix("un"))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -38,3 +44,8 @@ class Request:
 
     def __post_init__(self) -> None:
         assert (self.filter is not None) == self.op.adding, "a filter is for a request that adds something"
+
+
+def free_id(start: str, taken: Container[str], numbers: Iterable[int]) -> str:
+    """An id that is not taken: the start and the first of the numbers that makes it so."""
+    return next(id for n in numbers if (id := f"{start}-{n}") not in taken)

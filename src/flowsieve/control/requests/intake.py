@@ -18,7 +18,8 @@ from flowsieve.control.requests.dependencies import Dependencies
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
-from flowsieve.errors import BadInput, FlowsieveError, Refused, SwitchError, kind_of
+from flowsieve.errors import BadInput, FlowsieveError, Refused, SwitchError
+from flowsieve.protocol.answer import kind_of
 
 REVERSE = {Op.ADVERTISE: Op.UNADVERTISE, Op.SUBSCRIBE: Op.UNSUBSCRIBE}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from flowsieve.control.memory.journal import Promised
@@ -34,10 +34,6 @@ class Leases:
     def renew(self, session: str, now: float, promised: float = 0.0) -> None:
         """A session is heard of; a longer time that it was promised before stays."""
         self._until[session] = max(now + max(self.seconds, promised), self._until.get(session, now))
-
-    def renew_all(self, sessions: Iterable[str], now: float) -> None:
-        for session in sessions:
-            self.renew(session, now)
 
     def end(self, session: str) -> None:
         """A session is over."""

@@ -18,7 +18,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.errors import BadMessage, FlowsieveError, kind_of
+from flowsieve.errors import BadMessage, FlowsieveError
+from flowsieve.protocol.answer import answer_of, refusal
 from flowsieve.scenario.plain import plain_flows, plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.http import views
@@ -45,12 +46,12 @@ def make_app(desk: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None 
 
     @app.exception_handler(FlowsieveError)
     async def wrong(request: Request, error: FlowsieveError) -> Response:
-        return _answer({"error": {"kind": kind_of(error), "text": str(error)}})
+        return _answer(answer_of(error))
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> Response:
         missing = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-        return _answer({"error": {"kind": "bad", "text": missing}})
+        return _answer(refusal("bad", missing))
 
     @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
     async def call(request: Request) -> Response:
@@ -149,7 +150,7 @@ def _call(desk: CallHandler, body: bytes, answer: Answer) -> None:
     try:
         message = _message(body)
     except BadMessage as error:
-        answer(*_told({"error": {"kind": kind_of(error), "text": str(error)}}))
+        answer(*_told(answer_of(error)))
     else:
         desk.take(message, lambda told: answer(*_told(told)))
 
