@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from flowsieve.client import control_session as control_module
 from flowsieve.client import digest_timer as quiet
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
-from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, Refused
+from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, OtherVersion, Refused
+from flowsieve.protocol.limits import LONGEST_LEASE
 
 SECONDS = 30.0
 LEASE = 0.4  # seconds, for controllers that are to forget soon
@@ -235,12 +236,12 @@ def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> No
 def test_nonsense_on_the_wire_is_counted(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        for payload in (b"", b"hello", bytes(1400)):
+        for payload in (b"", b"hello", bytes(1400), b"\x98\2\0 of another version"):
             fabric.say("bob", payload)
         await ann.advertise()
         await ann.publish(price=1, side="buy")
         assert await take(everything, 1) == [1]
-        assert bob.stats.malformed == 3
+        assert bob.stats.malformed == 4
 
     play(fabric, story)
 
@@ -289,6 +290,33 @@ def test_a_client_that_falls_silent_is_forgotten_and_told_when_it_speaks_again(f
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("lease", [0.3, 301.0, LONGEST_LEASE])
+def test_a_session_is_renewed_whatever_its_lease(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch, lease: float
+) -> None:
+    monkeypatch.setattr(control_module, "RENEWALS", lease / 0.01)
+    renewals: list[float] = []
+
+    async def story() -> None:
+        async with fabric.server(lease=lease), fabric.connect("ann") as ann:
+            everything = await ann.subscribe("True")
+            call = ann._connection._transport.call
+
+            async def watched(message: Mapping[str, Any]) -> Mapping[str, Any]:
+                answer = await call(message)
+                assert "ok" in answer, answer
+                renewals.append(message["deadline"])
+                return answer
+
+            ann._connection._transport.call = watched  # type: ignore[method-assign]
+            await until(lambda: len(renewals) > 2)
+            assert not ann._connection.lost.done()
+            await everything.cancel()
+
+    asyncio.run(story())
+    assert set(renewals[:3]) == {min(lease, 30.0)}  # the time that a client waits
+
+
 def test_where_no_controller_is_there_is_help(
     fabric: Fabric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +336,32 @@ def test_where_no_controller_is_there_is_help(
         asyncio.run(enter(None, "ann"))
     with pytest.raises(BadInput, match="set FLOWSIEVE_HOST"):
         asyncio.run(enter("unix:x"))
+
+
+def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = r"the client speaks version 2 .* and the controller version 1; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 2)
+
+    async def story() -> None:
+        async with fabric.server():
+            with pytest.raises(BadInput, match=wrong):
+                async with fabric.connect("ann"):
+                    pass
+
+    asyncio.run(story())
+
+
+def test_a_controller_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = r"the client speaks version 1 .* and the controller version 2; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 2)
+
+    async def story() -> None:
+        async with fabric.server():
+            with pytest.raises(OtherVersion, match=wrong):
+                async with fabric.connect("ann"):
+                    pass
+
+    asyncio.run(story())
 
 
 def test_the_environment_says_where_we_are(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:

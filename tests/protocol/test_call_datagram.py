@@ -21,6 +21,7 @@ from flowsieve.protocol.call_datagram import (
     Gone,
     More,
     Part,
+    Unreadable,
     cut,
     decode,
     digest_of,
@@ -129,6 +130,13 @@ def test_what_is_wrong_with_a_call_is_said(change, what):
     message = CALL | change
     with pytest.raises(BadMessage, match=what):
         encode(CallDatagram(Call.parse(message).key, message))
+
+
+def test_a_datagram_of_another_version_is_told_as_such_with_the_call_in_it_if_there_is_one():
+    assert decode(msgpack.packb([2, 0, CALL, "more"])) == Unreadable(2, (b"\x0f" * 16, 1))
+    for rest in ([], [{}], [{"session": "x", "n": 1}], [7]):
+        assert decode(msgpack.packb([2, 0, *rest])) == Unreadable(2, None)
+    assert decode(msgpack.packb([0, 1, bytes(16), 1])) == Unreadable(0, None)
 
 
 def test_a_call_without_a_token_is_a_call():

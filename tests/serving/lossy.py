@@ -57,9 +57,18 @@ class Weather:
 
 
 class Network:
-    """A switch with hosts h1, h2, … at ports 1, 2, …"""
+    """A switch with hosts h1, h2, … at ports 1, 2, …, or with others."""
 
-    def __init__(self, desk: Any, weather: Weather, seed: int = 0, family: int = 6, **bounds: int) -> None:
+    def __init__(
+        self,
+        desk: Any,
+        weather: Weather,
+        seed: int = 0,
+        family: int = 6,
+        hosts: Mapping[int, str] | None = None,
+        **bounds: int,
+    ) -> None:
+        self._hosts = {port: f"h{port}" for port in range(1, 100)} if hosts is None else hosts
         self.server = InbandServer(desk.call, self._out, self._host_at, **bounds)
         self.sent: list[bytes] = []  # packets to hosts, before anything happens to them
         self._weather, self._draw, self._family = weather, random.Random(seed), family
@@ -80,7 +89,7 @@ class Network:
         )
 
     def _host_at(self, switch: str, port: int) -> str | None:
-        return f"h{port}" if switch == SWITCH and port < 100 else None
+        return self._hosts.get(port) if switch == SWITCH else None
 
     async def _out(self, switch: str, port: int, packet: bytes) -> None:
         assert switch == SWITCH

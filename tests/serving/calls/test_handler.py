@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lossy import Network, Weather
 from office import GROUPS, NETWORK, SCHEMA, SECONDS, TAG, Client, Office, play, run, told, until
 
+from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.request import Op
+from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls import handler as handler_module
 from flowsieve.serving.calls import sessions as sessions_module
@@ -43,6 +46,38 @@ def test_hello_is_answered_by_all_that_a_client_needs(tmp_path: Path) -> None:
         assert entries(office) == 0
 
     play(tmp_path, story)
+
+
+def test_hello_of_another_version_is_told_and_begins_no_session(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        kind, text = await office.client().wrong(1, "hello", version=2)
+        assert kind == "bad"
+        assert "the client speaks version 2 of flowsieve's protocol and the controller version 1" in text
+        assert len(office.desk.leases) == 0
+        await office.client().ok(1, "hello", version=1)
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("lease", [0.3, 301.0, LONGEST_LEASE])
+def test_a_session_is_renewed_in_band_whatever_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lease: float
+) -> None:
+    monkeypatch.setattr("flowsieve.client.control_session.RENEWALS", lease / 0.01)
+
+    async def story(office: Office) -> None:
+        network = Network(office.desk, Weather(), hosts={1: "ann"})
+        connection = ControlConnection(network.transport(1), "ann")
+        assert (await connection.ask("hello"))["lease"] == lease
+        await connection.ask("sub", filter="live")
+        connection.held, before = 1, network.server.counters.answered
+        connection.keep(lease)
+        await until(lambda: network.server.counters.answered > before + 2)
+        assert not connection.lost.done()
+        await connection.close()
+        assert office.ids == ([], [])
+
+    play(tmp_path, story, lease=lease)
 
 
 def test_requests_are_served_and_their_answers_say_what_is_owed(tmp_path: Path) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lossy import SWITCH, CountingDesk, Network, Weather, message
 from patience import run
 
+from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import BadInput, BadMessage, ControlLost, Refused, SwitchError
 from flowsieve.header.frame import parse
 from flowsieve.protocol.call import call_key
-from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, decode, encode
+from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, decode, encode, unpack_answer
 from flowsieve.serving.inband.inband_server import InbandServer, beside
 from flowsieve.southbound.fabric import Packet
 
@@ -292,6 +294,44 @@ def test_a_client_that_answers_is_passed_over(datagram):
         await settle()
         assert network.server.counters.malformed == 1
         assert network.sent == []
+
+    run(main())
+
+
+def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
+    async def main() -> None:
+        desk = CountingDesk()
+        network = Network(desk, FAIR)
+        for items in ([2, 0, message()], [2, 0, {"session": "?"}], [3, 9, b"something new"]):
+            network.server.heard(Packet(SWITCH, 1, network.frame(1, msgpack.packb(items))))
+        await settle()
+        counters = network.server.counters
+        assert (counters.other_version, counters.answered, counters.malformed) == (3, 1, 0)
+        (part,) = [decode(parse(sent).payload) for sent in network.sent]
+        assert isinstance(part, Part) and part.key == call_key(message())
+        answer = unpack_answer(part.chunk)
+        assert answer["error"]["kind"] == "bad"
+        assert "the client speaks version 2" in answer["error"]["text"]
+        assert "the controller version 1; install the same release" in answer["error"]["text"]
+        assert desk.calls == 0
+
+    run(main())
+
+
+def test_a_controller_of_another_version_is_why_nobody_answers():
+    class Newer:
+        def send(self, datagram: bytes) -> None:
+            self.hear(msgpack.packb([2, 7, "an answer that we cannot read"]))
+
+        def listen(self, hear: Callable[[bytes], None]) -> None:
+            self.hear = hear
+
+        def close(self) -> None: ...
+
+    async def main() -> None:
+        wrong = "no answer in time; the client speaks version 1 .* and the controller version 2; install"
+        with pytest.raises(ControlLost, match=wrong):
+            await InbandTransport(Newer()).call(message(deadline=3))
 
     run(main())
 
