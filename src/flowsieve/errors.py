@@ -15,12 +15,12 @@ FlowsieveError
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
 │   └── Unacknowledged   … or did it and did not say so: what it holds is unknown
-├── HostError            this host's network takes no packet, or gives none
-├── ControlLost          no controller answers; what it was asked last may be done or not
+├── HostError            this host cannot send or receive packets
+├── ControlLost          no controller answers; what it was asked last may have been done or not
 ├── JournalError         what the controller has to remember cannot be written or read
 │   └── BadJournal       … since it is damaged or about something else; bad input, too (exit status 2)
 ├── Busy                 the controller has more to do than it can; ask again later
-├── Denied               whoever asks has not shown that it may
+├── Denied               the client has not shown that it may do this
 ├── LabError             the machine cannot have the lab that was asked for, or lost it
 └── PipelineError        Spark is not there, does not start, or cannot do what it was asked
 """
@@ -165,7 +165,7 @@ class Busy(FlowsieveError):
 
 
 class Denied(FlowsieveError):
-    """Whoever asks did not show that it may."""
+    """The client has not shown that it may do this."""
 
 
 class LabError(FlowsieveError):

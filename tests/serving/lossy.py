@@ -24,7 +24,7 @@ def message(
     return {"session": session, "n": n, "host": host, "token": "t", "op": op, **more}
 
 
-class CountingDesk:
+class CountingHandler:
     """Echoes; a call is carried out once and then remembered."""
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -61,7 +61,7 @@ class Network:
 
     def __init__(
         self,
-        desk: Any,
+        handler: Any,
         weather: Weather,
         seed: int = 0,
         family: int = 6,
@@ -69,7 +69,7 @@ class Network:
         **bounds: int,
     ) -> None:
         self._hosts = {port: f"h{port}" for port in range(1, 100)} if hosts is None else hosts
-        self.server = InbandServer(desk.call, self._out, self._host_at, **bounds)
+        self.server = InbandServer(handler.call, self._out, self._host_at, **bounds)
         self.sent: list[bytes] = []  # packets to hosts, before anything happens to them
         self._weather, self._draw, self._family = weather, random.Random(seed), family
         self._hear: dict[int, Callable[[bytes], None]] = {}

@@ -52,7 +52,7 @@ def transport_to(address: str, inside: Inside = nullcontext) -> Transport:
 
 
 class ControlConnection:
-    """A session that lasts until `lost` says why it does not."""
+    """A session; the future `lost` gets the reason when it ends."""
 
     def __init__(self, transport: Transport, host: str, token: str = "") -> None:
         self.lost: asyncio.Future[FlowsieveError] = asyncio.get_running_loop().create_future()

@@ -142,7 +142,7 @@ class Client:
         return self._outbox.seq
 
     def _send_digests(self) -> None:
-        with suppress(HostError):  # whoever publishes next hears of it
+        with suppress(HostError):  # the next event that is published raises it
             self._wire.send(self._outbox.digests())
 
     # Subscribing.

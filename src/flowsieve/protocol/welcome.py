@@ -20,7 +20,7 @@ class Welcome:
     """The content space, the index, the tag in force, and where events for the host come in.
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
-    What the client asks for stays in force if it is heard of within `lease` seconds, again and again.
+    What the client asks for ends when the client has been silent for `lease` seconds.
     """
 
     host: str

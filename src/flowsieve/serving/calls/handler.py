@@ -63,7 +63,7 @@ class RequestService(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever counts the calls."""
+    """Counts calls, and what clients report."""
 
     def asked(self, op: str, outcome: str, seconds: float) -> None: ...
 
@@ -73,7 +73,7 @@ class Observer(Protocol):
 
 
 class CallHandler:
-    """`call` answers; `run` ends what nobody has asked for in a while.
+    """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
     is believed.
@@ -127,7 +127,7 @@ class CallHandler:
     def take(
         self, message: Mapping[str, Any], tell: Callable[[Answer], None], host: str | None = None
     ) -> None:
-        """Have a call answered: `tell` hears it, now or later; it is carried out whoever waits for it."""
+        """Have a call answered: `tell` gets the answer, now or later; it is carried out even if nobody waits."""
         start, op = time.perf_counter(), "unknown"
 
         def answer(told: Answer) -> None:
@@ -149,7 +149,7 @@ class CallHandler:
             answer(found)
 
     async def run(self) -> None:
-        """Until cancelled, end the interests of clients that are not heard of any more."""
+        """Until cancelled, end the interests of clients that have fallen silent."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(TICK_SECONDS)
@@ -285,7 +285,7 @@ class CallHandler:
                         log.warning("an interest of a client that left: %s", told)
 
     async def _forget(self, session: str) -> None:
-        """End all that a session holds that is not heard of any more; where the journal takes nothing, later again."""
+        """End all that a silent session holds; if the journal cannot be written, try again later."""
         async with self._endings:
             await self._end(session)
         ledger = self.service.ledger
@@ -293,7 +293,7 @@ class CallHandler:
         if ledger.holds(session) or (client is not None and client.under_way):
             self.leases.renew(session, time.monotonic())
         elif not self.leases.runs(session):  # else it came back meanwhile
-            log.info("session %s is not heard of any more", session)
+            log.info("session %s has fallen silent and is over", session)
             ledger.forget(session)
             self._sessions.leave(session)
             if self._observer is not None:

@@ -1,4 +1,4 @@
-"""How long what a client asked for stays in force without a word from it, also where the controller is started anew."""
+"""How long a client may be silent before what it asked for ends, also if the controller is restarted meanwhile."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Leases:
 
 
 class Promises:
-    """The longest lease that a client may count on, written down: who starts again with a shorter one keeps to it.
+    """The longest lease that a client may count on, journalled: a controller restarted with a shorter one keeps to it.
 
     More is written before it is promised. Less is written only when nobody counts on more: its sessions were heard of
     since, and so told, or are over.

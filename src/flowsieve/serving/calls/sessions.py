@@ -61,7 +61,7 @@ class ClientSessions:
         return known
 
     def restore(self, session: str, host: str) -> ClientSession:
-        """A session that was there before, which has a place in any case."""
+        """A session that was there before the controller restarted: it is never one too many."""
         known = self._sessions[session] = ClientSession(host)
         self._by_host[host] += 1
         return known

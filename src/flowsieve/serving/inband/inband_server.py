@@ -64,7 +64,7 @@ class InbandCounters:
 
 
 class InbandServer:
-    """Takes calls that switches hand over to those who answer them, and sends the answers back.
+    """Has calls that switches hand over answered, and sends the answers back.
 
     `call` answers a call of a host, and knows one that comes again. `send` has a switch send a packet out of a port;
     `host_at` says which host is at a port, if one is.
@@ -100,7 +100,7 @@ class InbandServer:
             self._take(packet)
         except BadMessage:
             self._count("malformed")
-        except Exception:  # our own mistake; the next packet shall not suffer
+        except Exception:  # our own mistake: go on with the next packet
             log.exception("a packet from port %d of switch %s was not understood", packet.port, packet.switch)
 
     async def close(self) -> None:
@@ -165,7 +165,7 @@ class InbandServer:
             return await self._call(call.message, host)
         except FlowsieveError as reason:
             return refusal(FAILED, str(reason))
-        except Exception:  # a mistake of ours; whoever called shall hear something
+        except Exception:  # our own mistake: the client gets an answer all the same
             log.exception("call %r of host %s failed", call.message.get("op"), host)
             return refusal(FAILED, "the controller has made a mistake; its log says which")
 
@@ -227,8 +227,8 @@ def reply(call: Frame, payload: bytes) -> Frame:
 def beside(address: bytes) -> bytes:
     """An IPv4 address in the same network as a host's.
 
-    A host takes nothing from a group, nor from where it knows no way back to. It knows one to its neighbours; whether
-    there is one at that address does not matter, since it sends nothing there.
+    A host drops what comes from a group, or from an address that it has no route to. It has one to its own network;
+    whether anybody there has this address does not matter, since nothing is sent to it.
 
     >>> beside(bytes([10, 0, 0, 1])).hex(), beside(bytes([10, 0, 0, 6])).hex()
     ('0a000003', '0a000007')
