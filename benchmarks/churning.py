@@ -17,7 +17,8 @@ import numpy as np
 
 from benchmarks.bench import rounded
 from flowsieve.client.control_session import Transport
-from flowsieve.client.inband_transport import ControlSocket, InbandTransport, Wire
+from flowsieve.client.inband_transport import ControlSocket, InbandTransport
+from flowsieve.client.wire import CallWire
 from flowsieve.errors import ControlLost
 
 DEADLINE = 10.0  # seconds for an answer
@@ -136,7 +137,7 @@ async def at_rate(churners: Sequence[Churner], tally: Tally, seconds: float, rat
 class LossyWire:
     """A host's socket that loses some of what it sends and of what comes."""
 
-    def __init__(self, wire: Wire, share: float, dice: random.Random) -> None:
+    def __init__(self, wire: CallWire, share: float, dice: random.Random) -> None:
         self.lost = self.carried = 0
         self._wire, self._share, self._dice = wire, share, dice
 

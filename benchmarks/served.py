@@ -26,8 +26,8 @@ async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
         async with controlled(lab, state, ENCODING) as dispatcher:
             await dispatcher.settled()
-            desk = CallHandler(dispatcher, groups, HOST_INTERFACE)
-            async with taking_calls(desk, dispatcher, [f"unix:{lab.requests}"]):
+            handler = CallHandler(dispatcher, groups, HOST_INTERFACE)
+            async with taking_calls(handler, dispatcher, [f"unix:{lab.requests}"]):
                 yield lab, dispatcher
 
 

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -14,9 +15,10 @@ from flowsieve import PubSub, Schema, fat_tree
 from flowsieve.client import pubsub
 
 NAMES = [
-    "Attribute", "BadInput", "Client", "Dz", "DzSet", "Filter", "FlowsieveError", "PubSub", "Published", "Refused",
-    "RegularPlan", "Schema", "Settings", "Subscription", "Tables", "Topology", "TreeMap",
-    "connect", "fat_tree", "grid", "line", "ring", "star", "tree",
+    "Advertisement", "Attribute", "BadFilter", "BadInput", "BadValue", "Busy", "Client", "ControlLost", "Denied", "Dz",
+    "DzSet", "Event", "Filter", "FlowsieveError", "HostError", "LocalSubscription", "OtherVersion", "PubSub",
+    "Published", "Refused", "RegularPlan", "Schema", "Settings", "Stats", "Subscription", "Tables", "Topology",
+    "TreeMap", "connect", "fat_tree", "grid", "line", "ring", "star", "tree",
 ]  # fmt: skip
 
 
@@ -27,6 +29,11 @@ def test_the_public_names_are_these_and_all_of_them_are_there() -> None:
         found = getattr(flowsieve, name)
         assert found.__name__ == name
         assert getattr(importlib.import_module(found.__module__), name) is found
+
+
+def test_a_client_subscribes_with_a_subscription() -> None:
+    """`flowsieve.Subscription` is what applications hold, not the one of a network in this process."""
+    assert typing.get_type_hints(flowsieve.Client.subscribe)["return"] is flowsieve.Subscription
 
 
 def test_a_name_that_is_not_there_is_told() -> None:

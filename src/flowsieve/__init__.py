@@ -6,12 +6,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flowsieve.client.pubsub import Published, PubSub, Subscription
+    from flowsieve.client.inbox import Event
+    from flowsieve.client.interests import Advertisement, Subscription
+    from flowsieve.client.pubsub import LocalSubscription, Published, PubSub
     from flowsieve.client.session import Client, connect
+    from flowsieve.client.stats import Stats
     from flowsieve.content.filter import Filter
     from flowsieve.content.schema import Attribute, Schema
     from flowsieve.control.state import Settings
-    from flowsieve.errors import BadInput, FlowsieveError, Refused
+    from flowsieve.errors import (
+        BadFilter,
+        BadInput,
+        BadValue,
+        Busy,
+        ControlLost,
+        Denied,
+        FlowsieveError,
+        HostError,
+        OtherVersion,
+        Refused,
+    )
     from flowsieve.flow.tables.compiler import Tables
     from flowsieve.index.dz import Dz
     from flowsieve.index.dzset import DzSet
@@ -26,20 +40,31 @@ if ".zip/" in str(__file__):  # on an executor, before it compiles anything
 # Where each public name lives. It is loaded when it is first asked for, so that a part can be used without
 # the whole.
 _HOMES = {
+    "Advertisement": "client.interests",
     "Attribute": "content.schema",
+    "BadFilter": "errors",
     "BadInput": "errors",
+    "BadValue": "errors",
+    "Busy": "errors",
     "Client": "client.session",
+    "ControlLost": "errors",
+    "Denied": "errors",
     "Dz": "index.dz",
     "DzSet": "index.dzset",
+    "Event": "client.inbox",
     "Filter": "content.filter",
     "FlowsieveError": "errors",
+    "HostError": "errors",
+    "LocalSubscription": "client.pubsub",
+    "OtherVersion": "errors",
     "PubSub": "client.pubsub",
     "Published": "client.pubsub",
     "Refused": "errors",
     "RegularPlan": "index.plans.regular",
     "Schema": "content.schema",
     "Settings": "control.state",
-    "Subscription": "client.pubsub",
+    "Stats": "client.stats",
+    "Subscription": "client.interests",
     "Tables": "flow.tables.compiler",
     "Topology": "network.topology",
     "TreeMap": "network.tree",
@@ -53,19 +78,30 @@ _HOMES = {
 }
 
 __all__ = [
+    "Advertisement",
     "Attribute",
+    "BadFilter",
     "BadInput",
+    "BadValue",
+    "Busy",
     "Client",
+    "ControlLost",
+    "Denied",
     "Dz",
     "DzSet",
+    "Event",
     "Filter",
     "FlowsieveError",
+    "HostError",
+    "LocalSubscription",
+    "OtherVersion",
     "PubSub",
     "Published",
     "Refused",
     "RegularPlan",
     "Schema",
     "Settings",
+    "Stats",
     "Subscription",
     "Tables",
     "Topology",

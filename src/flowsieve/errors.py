@@ -10,16 +10,17 @@ FlowsieveError
 │   ├── BadTopology
 │   ├── BadScenario
 │   └── BadMessage       what came over a wire and cannot be read, or cannot be sent as it is
+│       └── OtherVersion … since client and controller speak different versions of the protocol
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
 │   └── Unacknowledged   … or did it and did not say so: what it holds is unknown
-├── HostError            this host's network takes no packet, or gives none
-├── ControlLost          no controller answers; what it was asked last may be done or not
+├── HostError            this host cannot send or receive packets
+├── ControlLost          no controller answers; what it was asked last may have been done or not
 ├── JournalError         what the controller has to remember cannot be written or read
 │   └── BadJournal       … since it is damaged or about something else; bad input, too (exit status 2)
 ├── Busy                 the controller has more to do than it can; ask again later
-├── Denied               whoever asks has not shown that it may
+├── Denied               the client has not shown that it may do this
 ├── LabError             the machine cannot have the lab that was asked for, or lost it
 └── PipelineError        Spark is not there, does not start, or cannot do what it was asked
 """
@@ -103,6 +104,18 @@ class BadMessage(BadInput):
     """A datagram or a request that says nothing we understand."""
 
 
+class OtherVersion(BadMessage):
+    """Client and controller speak different versions of the protocol."""
+
+    def __init__(self, *, client: object, controller: object) -> None:
+        super().__init__(
+            f"the client speaks version {client} of flowsieve's protocol and the controller version {controller}; "
+            "install the same release of flowsieve on hosts and controller"
+        )
+        self.client = client
+        self.controller = controller
+
+
 class Refused(FlowsieveError):
     """A well-formed request that cannot be served."""
 
@@ -152,7 +165,7 @@ class Busy(FlowsieveError):
 
 
 class Denied(FlowsieveError):
-    """Whoever asks did not show that it may."""
+    """The client has not shown that it may do this."""
 
 
 class LabError(FlowsieveError):
@@ -161,22 +174,6 @@ class LabError(FlowsieveError):
 
 class PipelineError(FlowsieveError):
     """Spark is missing, did not start or failed."""
-
-
-# What kinds of errors are called where a controller tells its clients of them; the first that fits.
-KINDS: dict[str, type[FlowsieveError]] = {
-    "bad": BadInput,
-    "refused": Refused,
-    "busy": Busy,
-    "denied": Denied,
-    "lost": ControlLost,
-    "failed": FlowsieveError,
-}
-
-
-def kind_of(error: FlowsieveError) -> str:
-    """What an error is called where a controller tells its clients of it."""
-    return next(kind for kind, known in KINDS.items() if isinstance(error, known))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

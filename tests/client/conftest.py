@@ -19,8 +19,6 @@ def fabric(
 ) -> Iterator[Fabric]:
     """A network without root: clients of this process send and receive over it; under a plan, if it is given."""
     made = Fabric(f"unix:{tmp_path / 'control'}", getattr(request, "param", None))
-    monkeypatch.setattr("flowsieve.client.session.Sender", made.sender)
-    monkeypatch.setattr("flowsieve.client.session.Receiver", made.receiver)
     monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)  # nothing is under way here
     yield made
     made.close()

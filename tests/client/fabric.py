@@ -1,4 +1,4 @@
-"""A network in this process under a controller that takes requests, and sockets that send and receive over it."""
+"""A network in this process under a controller that takes requests, and wires that send and receive over it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from flowsieve.client.outbox import Datagram
+from flowsieve.client.outbox import EventDatagram
+from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.requests.ledger import Ledger
@@ -58,17 +59,22 @@ class Fabric:
             ) as server:
                 yield server
 
-    def sender(self, own: str, interface: str | None) -> FabricSender:
-        return FabricSender(self, _host(own))
+    def connect(self, host: str) -> AbstractAsyncContextManager[Client]:
+        """A client on a host of this network."""
+        return connect(self.control, host, wire=self.wire)
 
-    def receiver(self, own: str, interface: str | None) -> FabricReceiver:
+    def wire(self, own: str, interface: str | None) -> FabricWire:
+        return FabricWire(self, _host(own))
+
+    def ear(self, host: str) -> socket.socket:
+        """Where an application of a host hears what comes there."""
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         near.setblocking(False)
         self._sockets += near, far
-        self._ears[_host(own)].append(far)
-        return FabricReceiver(near)
+        self._ears[host].append(far)
+        return near
 
-    def carry(self, host: str, datagram: Datagram) -> None:
+    def carry(self, host: str, datagram: EventDatagram) -> None:
         seen = len(self.network.deliveries)
         self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
         self.network.settle()
@@ -89,33 +95,35 @@ class Fabric:
             each.close()
 
 
-class FabricSender:
+class FabricWire:
+    """What carries a client's events over the network of this process."""
+
+    dropped = 0
+
     def __init__(self, fabric: Fabric, host: str) -> None:
         self._fabric, self._host = fabric, host
+        self._ear: socket.socket | None = None
 
-    def send(self, datagrams: Iterable[Datagram]) -> None:
+    def send(self, datagrams: Iterable[EventDatagram]) -> None:
         for datagram in datagrams:
             self._fabric.carry(self._host, datagram)
 
-    def close(self) -> None:
-        pass
+    def listen(self, ready: Callable[[], object]) -> None:
+        self._ear = self._fabric.ear(self._host)
+        asyncio.get_running_loop().add_reader(self._ear, ready)
 
-
-class FabricReceiver:
-    dropped = 0
-
-    def __init__(self, own: socket.socket) -> None:
-        self.socket = own
-
-    def waiting(self, most: int = 64) -> Iterator[bytes]:
-        for _ in range(most):
+    def waiting(self) -> Iterator[bytes]:
+        assert self._ear is not None
+        for _ in range(64):
             try:
-                yield self.socket.recv(0xFFFF)
+                yield self._ear.recv(0xFFFF)
             except BlockingIOError:
                 return
 
     def close(self) -> None:
-        self.socket.close()
+        if self._ear is not None:
+            asyncio.get_running_loop().remove_reader(self._ear)
+            self._ear.close()
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20) -> None:

@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def here(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> Fabric:
     """We are on `ann`."""
     monkeypatch.setenv("FLOWSIEVE_CONTROL", fabric.control)
     monkeypatch.setenv("FLOWSIEVE_HOST", "ann")
+    monkeypatch.setattr("flowsieve.client.session.connect", partial(connect, wire=fabric.wire))
     return fabric
 
 
@@ -56,7 +58,7 @@ def collector(fabric: Fabric, filter: str, count: int) -> Callable[[], Awaitable
     """Somebody on `bob` who waits for events."""
 
     async def collect() -> list[Any]:
-        async with connect(fabric.control, "bob") as bob, await bob.subscribe(filter) as found:
+        async with fabric.connect("bob") as bob, await bob.subscribe(filter) as found:
             return [(await anext(found)).values for _ in range(count)]
 
     return collect
@@ -66,7 +68,7 @@ def publishing(fabric: Fabric, *prices: int) -> Callable[[], Awaitable[None]]:
     """Somebody on `bob` who publishes once somebody wants something."""
 
     async def publish() -> None:
-        async with connect(fabric.control, "bob") as bob, await bob.advertise():
+        async with fabric.connect("bob") as bob, await bob.advertise():
             await until(lambda: bool(fabric.state.subscriptions))
             for price in prices:
                 await bob.publish(price=price, side="sell")
@@ -166,7 +168,7 @@ def test_sub_says_when_too_few_came_in_time(flowsieve: Command, here: Fabric) ->
 
 def test_sub_says_when_something_was_lost(flowsieve: Command, here: Fabric) -> None:
     async def publish() -> None:
-        async with connect(here.control, "bob") as bob, await bob.advertise():
+        async with here.connect("bob") as bob, await bob.advertise():
             await until(lambda: bool(here.state.subscriptions))
             while here.state.subscriptions:
                 for lost in (True, False):

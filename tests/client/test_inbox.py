@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flowsieve.client.inbox import Arrival, Inbox
-from flowsieve.client.outbox import Datagram, Outbox
+from flowsieve.client.inbox import Inbox, MatchedEvent
+from flowsieve.client.outbox import EventDatagram, Outbox
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -36,11 +36,11 @@ class Scene:
         made.advertised["all"] = wants("True")
         return made
 
-    def send(self, price: int, live: bool = True) -> Datagram:
+    def send(self, price: int, live: bool = True) -> EventDatagram:
         (datagram,) = self.outbox.event({"price": price, "live": live})
         return datagram
 
-    def take(self, *datagrams: Datagram) -> list[Arrival]:
+    def take(self, *datagrams: EventDatagram) -> list[MatchedEvent]:
         return [arrival for each in datagrams if (arrival := self.inbox.take(each.payload)) is not None]
 
     @property
@@ -101,7 +101,7 @@ def test_nonsense_is_counted_and_disturbs_nothing() -> None:
     scene = Scene(all="True")
     good = scene.send(10)
     outside = good._replace(payload=good.payload.replace(b"price\x0a", b"price\xd1"))
-    assert scene.take(Datagram(b"", b""), Datagram(b"", b"\xc1" * 30), outside) == []
+    assert scene.take(EventDatagram(b"", b""), EventDatagram(b"", b"\xc1" * 30), outside) == []
     assert len(scene.take(good)) == 1
     assert scene.counts == {"received": 1, "delivered": 1, "malformed": 3}
 

@@ -11,7 +11,7 @@ from flowsieve.errors import BadInput, BadMessage, BadValue
 from flowsieve.header.encoding import Encoding, PrefixEncoding, encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
-from flowsieve.protocol.event_message import Kind, decode
+from flowsieve.protocol.event_message import MessageKind, decode
 
 SCHEMA = Schema.parse(
     {
@@ -38,7 +38,7 @@ def test_an_event_goes_to_the_address_of_its_dz_and_says_so(encoding: Encoding) 
     box = outbox(encoding)
     (datagram,) = box.event(CHEAP, b"more")
     message = decode(datagram.payload)
-    assert (message.kind, message.publisher, message.seq) == (Kind.EVENT, b"publishr", 1)
+    assert (message.kind, message.publisher, message.seq) == (MessageKind.EVENT, b"publishr", 1)
     assert (message.values, message.data) == (CHEAP, b"more")
     assert message.destination == datagram.destination
     (dz,) = RegularPlan.make(SCHEMA, bits=11).encode(CHEAP)
@@ -88,7 +88,7 @@ def test_digests_go_where_events_went_last() -> None:
     digests = box.digests()
     assert [digest.destination for digest in digests] == [sent[0].destination, sent[1].destination]
     newest = decode(digests[0].payload)
-    assert (newest.kind, newest.seq, newest.values) == (Kind.DIGEST, 4, {})
+    assert (newest.kind, newest.seq, newest.values) == (MessageKind.DIGEST, 4, {})
     assert newest.stamps == decode(sent[3].payload).stamps
     assert box.seq == 4
 

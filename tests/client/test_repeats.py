@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fabric import SCHEMA, Fabric, until
 
-from flowsieve.client.session import Client, connect
+from flowsieve.client.session import Client
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.plans.selective import SelectivePlan
 
@@ -31,7 +31,7 @@ def play(fabric: Fabric, story: Callable[[Client, Client, Client], Awaitable[Non
 
     async def whole() -> None:
         async with asyncio.timeout(30), fabric.server():
-            ann, bob, cy = (connect(fabric.control, host) for host in ("ann", "bob", "cy"))
+            ann, bob, cy = (fabric.connect(host) for host in ("ann", "bob", "cy"))
             async with ann as one, bob as two, cy as three:
                 await story(one, two, three)
 

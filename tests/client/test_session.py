@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from flowsieve.client import control_session as control_module
 from flowsieve.client import digest_timer as quiet
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
-from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, Refused
+from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, OtherVersion, Refused
+from flowsieve.protocol.limits import LONGEST_LEASE
 
 SECONDS = 30.0
 LEASE = 0.4  # seconds, for controllers that are to forget soon
@@ -28,8 +29,8 @@ def play(fabric: Any, story: Callable[[Client, Client], Awaitable[None]]) -> Non
         async with (
             asyncio.timeout(SECONDS),
             fabric.server(),
-            connect(fabric.control, "ann") as ann,
-            connect(fabric.control, "bob") as bob,
+            fabric.connect("ann") as ann,
+            fabric.connect("bob") as bob,
         ):
             await story(ann, bob)
 
@@ -185,7 +186,7 @@ def test_second_copies_are_not_seen(fabric: Fabric) -> None:
 
 def test_other_applications_of_the_host_hear_it_and_the_publisher_does_not(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
-        async with connect(fabric.control, "ann") as near:
+        async with fabric.connect("ann") as near:
             own, others = await ann.subscribe("True"), await near.subscribe("price < 50")
             await ann.advertise()
             for price in (1, 100, 2):
@@ -219,7 +220,7 @@ def test_the_loss_of_the_last_event_shows_after_a_while(
 def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        async with connect(fabric.control, "cy") as cy:
+        async with fabric.connect("cy") as cy:
             await cy.advertise()
             await cy.publish(price=1, side="buy")
             fabric.loses = lambda host, payload: True
@@ -235,12 +236,12 @@ def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> No
 def test_nonsense_on_the_wire_is_counted(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        for payload in (b"", b"hello", bytes(1400)):
+        for payload in (b"", b"hello", bytes(1400), b"\x98\2\0 of another version"):
             fabric.say("bob", payload)
         await ann.advertise()
         await ann.publish(price=1, side="buy")
         assert await take(everything, 1) == [1]
-        assert bob.stats.malformed == 3
+        assert bob.stats.malformed == 4
 
     play(fabric, story)
 
@@ -249,8 +250,8 @@ def test_nobody_notices_that_the_controller_restarts(fabric: Fabric) -> None:
     async def story() -> None:
         async with AsyncExitStack() as clients:
             async with fabric.server(lease=LEASE):
-                ann = await clients.enter_async_context(connect(fabric.control, "ann"))
-                bob = await clients.enter_async_context(connect(fabric.control, "bob"))
+                ann = await clients.enter_async_context(fabric.connect("ann"))
+                bob = await clients.enter_async_context(fabric.connect("bob"))
                 everything = await bob.subscribe("True")
                 await ann.advertise()
             await ann.publish(price=1, side="buy")
@@ -272,8 +273,8 @@ def test_nobody_notices_that_the_controller_restarts(fabric: Fabric) -> None:
 
 def test_a_client_that_falls_silent_is_forgotten_and_told_when_it_speaks_again(fabric: Fabric) -> None:
     async def story() -> None:
-        async with fabric.server(lease=LEASE), connect(fabric.control, "ann") as ann:
-            async with connect(fabric.control, "bob") as bob:
+        async with fabric.server(lease=LEASE), fabric.connect("ann") as ann:
+            async with fabric.connect("bob") as bob:
                 everything = await bob.subscribe("True")
                 renewing = bob._connection._renewing
                 assert renewing is not None
@@ -287,6 +288,33 @@ def test_a_client_that_falls_silent_is_forgotten_and_told_when_it_speaks_again(f
             await ann.advertise()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("lease", [5.0, 301.0, LONGEST_LEASE])
+def test_a_session_is_renewed_whatever_its_lease(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch, lease: float
+) -> None:
+    monkeypatch.setattr(control_module, "RENEWALS", lease / 0.01)
+    renewals: list[float] = []
+
+    async def story() -> None:
+        async with fabric.server(lease=lease), fabric.connect("ann") as ann:
+            everything = await ann.subscribe("True")
+            call = ann._connection._transport.call
+
+            async def watched(message: Mapping[str, Any]) -> Mapping[str, Any]:
+                answer = await call(message)
+                assert "ok" in answer, answer
+                renewals.append(message["deadline"])
+                return answer
+
+            ann._connection._transport.call = watched  # type: ignore[method-assign]
+            await until(lambda: len(renewals) > 2)
+            assert not ann._connection.lost.done()
+            await everything.cancel()
+
+    asyncio.run(story())
+    assert set(renewals[:3]) == {min(lease, 30.0)}  # the time that a client waits
 
 
 def test_where_no_controller_is_there_is_help(
@@ -310,16 +338,42 @@ def test_where_no_controller_is_there_is_help(
         asyncio.run(enter("unix:x"))
 
 
+def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = r"the client speaks version 2 .* and the controller version 1; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 2)
+
+    async def story() -> None:
+        async with fabric.server():
+            with pytest.raises(BadInput, match=wrong):
+                async with fabric.connect("ann"):
+                    pass
+
+    asyncio.run(story())
+
+
+def test_a_controller_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = r"the client speaks version 1 .* and the controller version 2; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 2)
+
+    async def story() -> None:
+        async with fabric.server():
+            with pytest.raises(OtherVersion, match=wrong):
+                async with fabric.connect("ann"):
+                    pass
+
+    asyncio.run(story())
+
+
 def test_the_environment_says_where_we_are(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWSIEVE_CONTROL", fabric.control)
     monkeypatch.setenv("FLOWSIEVE_HOST", "bob")
 
     async def story() -> None:
-        async with fabric.server(), connect() as client:
+        async with fabric.server(), connect(wire=fabric.wire) as client:
             assert client.host == "bob"
             assert client.schema == fabric.state.plan.schema
         with pytest.raises(BadInput, match="no host 'bo'; did you mean 'bob'"):
-            async with fabric.server(), connect(host="bo"):
+            async with fabric.server(), connect(host="bo", wire=fabric.wire):
                 pass
 
     asyncio.run(story())

@@ -21,12 +21,12 @@ from traffic import PATIENCE
 from flowsieve.client.control_session import ControlConnection
 from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.header.address import address_text
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
 from flowsieve.lab.namespace import entered
 from flowsieve.network.generators import generate
 from flowsieve.network.topology import Topology
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.config import read_config
 from flowsieve.serving.preview import known_topology

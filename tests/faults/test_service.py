@@ -24,7 +24,7 @@ from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.session import connect
 from flowsieve.errors import Denied
 from flowsieve.header.address import address_text
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 
 pytestmark = pytest.mark.real
 

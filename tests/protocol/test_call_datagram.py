@@ -11,20 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.errors import BadMessage
-from flowsieve.header.control_address import CONTROL_ADDRESSES, MAX_CALL
 from flowsieve.header.host_groups import EVENTS_IPV4, EVENTS_IPV6
 from flowsieve.header.tag import POOLS
 from flowsieve.lab.blueprint import MAX_PORTS
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES
+from flowsieve.protocol.call import Call, call_key
 from flowsieve.protocol.call_datagram import (
-    MAX_NUMBER,
-    MOST_ASKED,
-    MOST_PARTS,
-    PART_BYTES,
-    Call,
+    CallDatagram,
     Gone,
     More,
     Part,
-    call_key,
+    Unreadable,
     cut,
     decode,
     digest_of,
@@ -32,6 +29,7 @@ from flowsieve.protocol.call_datagram import (
     pack_answer,
     unpack_answer,
 )
+from flowsieve.protocol.limits import MAX_DATAGRAM, MAX_NUMBER, MOST_ASKED, MOST_PARTS, PART_BYTES
 
 CALL: dict[str, Any] = {
     "session": "0f" * 16,
@@ -65,14 +63,16 @@ asked = st.lists(st.integers(0, MOST_PARTS - 1), min_size=1, max_size=MOST_ASKED
 
 @given(parts | st.builds(More, keys, digests, asked) | st.builds(Gone, keys, digests))
 def test_what_was_encoded_is_decoded_and_fits_a_datagram(datagram):
-    assert len(encode(datagram)) <= MAX_CALL
+    assert len(encode(datagram)) <= MAX_DATAGRAM
     assert decode(encode(datagram)) == datagram
 
 
 @given(st.dictionaries(st.text(max_size=5), plain, max_size=4))
 def test_a_call_says_what_it_said(fields):
     message = fields | CALL
-    assert decode(encode(Call(call_key(message), message))) == Call((b"\x0f" * 16, 1), message)
+    assert decode(encode(CallDatagram(call_key(message), message))) == CallDatagram(
+        (b"\x0f" * 16, 1), message
+    )
 
 
 @given(st.dictionaries(st.text(max_size=5), plain, max_size=4), st.integers(0, 5000))
@@ -109,19 +109,19 @@ def test_a_truncated_datagram_is_none(whole, data):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"session": "0F" * 16}, "32 hexadecimal digits"),
-        ({"session": "0f" * 15}, "32 hexadecimal digits"),
-        ({"session": None}, "a text for 'session'; here it is None"),
-        ({"n": 0}, "counted from 1, not 0"),
-        ({"n": True}, "counted from 1, not True"),
-        ({"n": 1 << 63}, "counted from 1"),
-        ({"host": 3}, "a text for 'host'"),
-        ({"op": b"sub"}, "a text for 'op'"),
-        ({"deadline": 0}, "up to 3600 seconds from now, not 0"),
-        ({"deadline": float("inf")}, "not inf"),
-        ({"deadline": True}, "not True"),
-        ({"filter": {1, 2}}, "holds what no datagram can say"),
-        ({"filter": 1 << 70}, "holds what no datagram can say"),
+        ({"session": "0F" * 16}, "32 random digits"),
+        ({"session": "0f" * 15}, "32 random digits"),
+        ({"session": None}, "a call has a session"),
+        ({"n": 0}, "n = 0; it is a whole number from 1"),
+        ({"n": True}, "n = True"),
+        ({"n": 1 << 63}, "whole number from 1"),
+        ({"host": 3}, "host = 3; it is a text"),
+        ({"op": b"sub"}, "op = b'sub'; it is a text"),
+        ({"deadline": 0}, "deadline = 0; it is a number of seconds up to 300"),
+        ({"deadline": float("inf")}, "deadline = inf"),
+        ({"deadline": True}, "deadline = True"),
+        ({"more": {1, 2}}, "holds what no datagram can say"),
+        ({"more": 1 << 70}, "holds what no datagram can say"),
         ({"filter": "\ud800"}, "holds what no datagram can say"),
         ({"filter": "x" * 1300}, "room for 1,232; shorten its filter, or ask the controller over HTTP"),
     ],
@@ -129,12 +129,21 @@ def test_a_truncated_datagram_is_none(whole, data):
 def test_what_is_wrong_with_a_call_is_said(change, what):
     message = CALL | change
     with pytest.raises(BadMessage, match=what):
-        encode(Call((bytes(16), 1), message))
+        encode(CallDatagram(Call.parse(message).key, message))
+
+
+def test_a_datagram_of_another_version_is_told_as_such_with_the_call_in_it_if_there_is_one():
+    assert decode(msgpack.packb([2, 0, CALL, "more"])) == Unreadable(2, (b"\x0f" * 16, 1))
+    for rest in ([], [{}], [{"session": "x", "n": 1}], [7]):
+        assert decode(msgpack.packb([2, 0, *rest])) == Unreadable(2, None)
+    assert decode(msgpack.packb([0, 1, bytes(16), 1])) == Unreadable(0, None)
 
 
 def test_a_call_without_a_token_is_a_call():
     message = {name: value for name, value in CALL.items() if name != "token"}
-    assert decode(encode(Call(call_key(message), message))) == Call((b"\x0f" * 16, 1), message)
+    assert decode(encode(CallDatagram(call_key(message), message))) == CallDatagram(
+        (b"\x0f" * 16, 1), message
+    )
 
 
 def test_an_answer_that_is_too_long_names_another_way():

@@ -13,12 +13,19 @@ from flowsieve.errors import BadMessage
 from flowsieve.header.encoding import PrefixEncoding, encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
-from flowsieve.protocol.event_message import MAX_BYTES, Kind, Message, decode, encode
+from flowsieve.protocol.event_message import Message, MessageKind, decode, encode
+from flowsieve.protocol.limits import MAX_DATAGRAM
 
 IPV6, IPV4 = encoding_of("ipv6"), encoding_of("ipv4")
 EVENT = Message(
-    Kind.EVENT, b"publishr", 7, bytes.fromhex("ff0ec800" + "00" * 12), 6, (7, 1, 3, 2), {"price": 10, "side": "buy"}
-)  # fmt: skip
+    MessageKind.EVENT,
+    b"publishr",
+    7,
+    bytes.fromhex("ff0ec800" + "00" * 12),
+    6,
+    (7, 1, 3, 2),
+    {"price": 10, "side": "buy"},
+)
 
 numbers = st.integers(0, 2**63 - 1)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -29,7 +36,7 @@ values = (
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    kind = draw(st.sampled_from(Kind))
+    kind = draw(st.sampled_from(MessageKind))
     address = draw(st.binary(min_size=4, max_size=4) | st.binary(min_size=16, max_size=16))
     stamps = tuple(draw(st.lists(numbers, max_size=24)))
     head = (
@@ -39,7 +46,7 @@ def messages(draw: st.DrawFn) -> Message:
         draw(st.integers(0, 112)),
         stamps,
     )
-    if kind is Kind.DIGEST:
+    if kind is MessageKind.DIGEST:
         return Message(kind, *head)
     return Message(
         kind, *head, draw(st.dictionaries(names, values, max_size=5)), draw(st.binary(max_size=100))
@@ -73,8 +80,8 @@ def test_a_damaged_message_is_another_or_none_and_nothing_worse(
 @pytest.mark.parametrize(
     "items, wrong",
     [
-        ([], "begin with the format's number"),
-        ([2, 0], "begin with the format's number"),
+        ([], "begin with the protocol's version"),
+        ([2, 0], "begin with the protocol's version"),
         ([1], "the kind of a message"),
         ([1, 2], "the kind of a message"),
         ([1, True], "the kind of a message"),
@@ -103,21 +110,23 @@ def test_a_bomb_of_nested_or_promised_items_is_refused() -> None:
 
 def test_an_event_that_fits_no_datagram_is_refused_before_it_is_sent() -> None:
     with pytest.raises(BadMessage, match="takes 1,011 bytes, and a datagram has room for 960"):
-        encode(Message(Kind.EVENT, b"8" * 8, 1, bytes(16), 6, (), {"price": 10}, bytes(1000)))
-    longest = Message(Kind.EVENT, b"8" * 8, 2**63 - 1, bytes(16), 112, (2**63 - 1,) * 24, {}, bytes(956))
-    assert len(encode(longest)) <= MAX_BYTES
+        encode(Message(MessageKind.EVENT, b"8" * 8, 1, bytes(16), 6, (), {"price": 10}, bytes(1000)))
+    longest = Message(
+        MessageKind.EVENT, b"8" * 8, 2**63 - 1, bytes(16), 112, (2**63 - 1,) * 24, {}, bytes(956)
+    )
+    assert len(encode(longest)) <= MAX_DATAGRAM
     assert decode(encode(longest)) == longest
     with pytest.raises(BadMessage, match="a datagram of 1,233 bytes"):
-        decode(bytes(MAX_BYTES + 1))
+        decode(bytes(MAX_DATAGRAM + 1))
 
 
 def test_the_dz_stands_in_the_destination_behind_the_tag() -> None:
     assert EVENT.dz(IPV6) == Dz.parse("110010")
     assert EVENT.dz(IPV4) is None
     assert EVENT.dz(PrefixEncoding(POOLS["ipv6"][1])) is None
-    four = Message(Kind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 4, ())
+    four = Message(MessageKind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 4, ())
     assert four.dz(IPV4) == Dz.parse("0101")
-    assert Message(Kind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 24, ()).dz(IPV4) is None
+    assert Message(MessageKind.EVENT, b"8" * 8, 1, bytes([225, 168, 0, 0]), 24, ()).dz(IPV4) is None
 
 
 def test_a_message_is_small() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowsieve.client.inband_transport import InbandTransport
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import UdpFrame, build, parse
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import Packet
 
@@ -20,12 +20,12 @@ CONTROL_MACS = {4: bytes.fromhex("01005e00ff01"), 6: bytes.fromhex("333300c00001
 
 
 def message(
-    n: int = 1, host: str = "h1", session: str = "ab" * 16, op: str = "echo", **more: object
+    n: int = 1, host: str = "h1", session: str = "ab" * 16, op: str = "renew", **more: object
 ) -> dict[str, Any]:
     return {"session": session, "n": n, "host": host, "token": "t", "op": op, **more}
 
 
-class CountingDesk:
+class CountingHandler:
     """Echoes; a call is carried out once and then remembered."""
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -58,10 +58,19 @@ class Weather:
 
 
 class Network:
-    """A switch with hosts h1, h2, … at ports 1, 2, …"""
+    """A switch with hosts h1, h2, … at ports 1, 2, …, or with others."""
 
-    def __init__(self, desk: Any, weather: Weather, seed: int = 0, family: int = 6, **bounds: int) -> None:
-        self.server = InbandServer(desk, self._out, self._host_at, **bounds)
+    def __init__(
+        self,
+        handler: Any,
+        weather: Weather,
+        seed: int = 0,
+        family: int = 6,
+        hosts: Mapping[int, str] | None = None,
+        **bounds: int,
+    ) -> None:
+        self._hosts = {port: f"h{port}" for port in range(1, 100)} if hosts is None else hosts
+        self.server = InbandServer(handler.call, self._out, self._host_at, **bounds)
         self.sent: list[bytes] = []  # packets to hosts, before anything happens to them
         self._weather, self._draw, self._family = weather, random.Random(seed), family
         self._hear: dict[int, Callable[[bytes], None]] = {}
@@ -81,7 +90,7 @@ class Network:
         )
 
     def _host_at(self, switch: str, port: int) -> str | None:
-        return f"h{port}" if switch == SWITCH and port < 100 else None
+        return self._hosts.get(port) if switch == SWITCH else None
 
     async def _out(self, switch: str, port: int, packet: bytes) -> None:
         assert switch == SWITCH

@@ -1,4 +1,4 @@
-"""A controller over embedded switches, its desk, and the calls of clients."""
+"""A controller over embedded switches, its handler, and the calls of clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Office:
         self.before = 0  # entries of the journal when the controller began
         self.fabric: EmbeddedFabric
         self.dispatcher: Dispatcher
-        self.desk: CallHandler
+        self.handler: CallHandler
 
     @asynccontextmanager
     async def open(self, patience: float = 5.0, away: str = "", **options: Any) -> AsyncIterator[Office]:
@@ -63,8 +63,8 @@ class Office:
                     self.fabric.connect(switch)
             if not away:
                 await self.dispatcher.settled()
-            self.desk = CallHandler(self.dispatcher, GROUPS, "eth0", **options)
-            running = asyncio.create_task(self.desk.run())
+            self.handler = CallHandler(self.dispatcher, GROUPS, "eth0", **options)
+            running = asyncio.create_task(self.handler.run())
             try:
                 yield self
             finally:
@@ -90,7 +90,7 @@ class Client:
 
     async def ask(self, n: int, op: str, **fields: object) -> Any:
         """The whole answer."""
-        return await self.office.desk.call({**self.about, "n": n, "op": op, **fields})
+        return await self.office.handler.call({**self.about, "n": n, "op": op, **fields})
 
     async def ok(self, n: int, op: str, **fields: object) -> Any:
         answer = await self.ask(n, op, **fields)
@@ -109,7 +109,7 @@ def told(answer: Mapping[str, Any]) -> tuple[str, str]:
 def play(
     folder: Path, story: Callable[[Office], Awaitable[None]], capacity: int | None = None, **options: Any
 ) -> None:
-    """A story at one desk."""
+    """A story at one handler."""
 
     async def whole() -> None:
         async with asyncio.timeout(SECONDS), Office(folder, capacity).open(**options) as office:
@@ -119,7 +119,7 @@ def play(
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
-    """A story that opens its desks itself."""
+    """A story that opens its handlers itself."""
 
     async def whole() -> None:
         async with asyncio.timeout(SECONDS):

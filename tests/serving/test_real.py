@@ -1,4 +1,4 @@
-"""Calls through real switches: from a host's socket to a desk and back."""
+"""Calls through real switches: from a host's socket to a handler and back."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 
 import pytest
-from lossy import CountingDesk, message
+from lossy import CountingHandler, message
 
 from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import ControlLost
 from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.address import address_text
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import parse
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import line
 from flowsieve.network.topology import Topology
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import Packet, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
@@ -49,8 +49,8 @@ async def punting(lab: Lab, hear: Callable[[SwitchEvent], None]) -> AsyncIterato
 
 
 @asynccontextmanager
-async def served(lab: Lab, desk: CountingDesk) -> AsyncIterator[InbandServer]:
-    """A desk behind the switches of a lab."""
+async def served(lab: Lab, handler: CountingHandler) -> AsyncIterator[InbandServer]:
+    """A handler behind the switches of a lab."""
 
     def host_at(switch: str, port: int) -> str | None:
         near = lab.topology.neighbour(switch, port)
@@ -61,7 +61,7 @@ async def served(lab: Lab, desk: CountingDesk) -> AsyncIterator[InbandServer]:
             server.heard(event)
 
     async with punting(lab, hear) as fabric:
-        server = InbandServer(desk, fabric.send_packet, host_at)
+        server = InbandServer(handler.call, fabric.send_packet, host_at)
         try:
             yield server
         finally:
@@ -90,12 +90,12 @@ def where(family: int) -> str:
 
 def test_calls_of_all_hosts_are_answered_and_long_answers_too():
     async def main() -> None:
-        desk = CountingDesk()
+        handler = CountingHandler()
         with running(line(2)) as lab:
             # The strictest that a host can be about where answers come from.
             strict = ["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.eth0.rp_filter=1"]
             assert lab.exec("h0", strict).wait(10) == 0
-            async with served(lab, desk) as server:
+            async with served(lab, handler) as server:
                 for family in (6, 4):
                     for host in ("h0", "h1"):
                         async with on_host(lab, host, family) as transport:
@@ -107,8 +107,8 @@ def test_calls_of_all_hosts_are_answered_and_long_answers_too():
                             other = "h1" if host == "h0" else "h0"
                             denied = await transport.call(message(9, other, session))
                             assert denied["error"]["kind"] == "denied"
-                assert desk.hosts == {"h0", "h1"}
-                assert set(desk.executed.values()) == {1} and len(desk.executed) == 12
+                assert handler.hosts == {"h0", "h1"}
+                assert set(handler.executed.values()) == {1} and len(handler.executed) == 12
                 assert server.counters.forged == 4
                 assert server.counters.malformed == 0
 
@@ -192,10 +192,10 @@ with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own:
 
 def test_one_host_floods_and_its_neighbour_is_answered_in_time():
     async def main() -> None:
-        desk = CountingDesk()
+        handler = CountingHandler()
         two = Topology.make([], {"loud": "s0", "calm": "s0"}, ["s0"])
         with running(two) as lab:
-            async with served(lab, desk) as server, on_host(lab, "calm", 6) as transport:
+            async with served(lab, handler) as server, on_host(lab, "calm", 6) as transport:
                 words = [sys.executable, "-c", FLOOD, where(6), str(CONTROL_PORT)]
                 flood = lab.exec("loud", words)
                 try:
@@ -219,13 +219,13 @@ def test_one_host_floods_and_its_neighbour_is_answered_in_time():
 
 def test_random_datagrams_of_a_host_do_no_harm():
     async def main() -> None:
-        desk, draw = CountingDesk(), random.Random(5)
+        handler, draw = CountingHandler(), random.Random(5)
         with running(line(1)) as lab, closing(sender(lab, "h0", 6)) as h0:
-            async with served(lab, desk) as server, on_host(lab, "h0", 6) as transport:
+            async with served(lab, handler) as server, on_host(lab, "h0", 6) as transport:
                 for _ in range(50):
                     h0.sendto(draw.randbytes(draw.randrange(1, 1400)), (where(6), CONTROL_PORT))
                 assert await transport.call(message(1, "h0")) == {"ok": {"n": 1, "long": ""}}
-                assert desk.calls == 1
+                assert handler.calls == 1
                 assert server.counters.malformed == server.counters.received - 1 > 30
 
     asyncio.run(main())
@@ -233,14 +233,14 @@ def test_random_datagrams_of_a_host_do_no_harm():
 
 def test_while_switches_are_away_calls_wait_and_then_are_answered():
     async def main() -> None:
-        desk = CountingDesk()
+        handler = CountingHandler()
         with running(line(1)) as lab:
             async with on_host(lab, "h0", 6) as transport:
                 with pytest.raises(ControlLost):
                     await transport.call(message(1, "h0", deadline=0.5))
                 asked = asyncio.create_task(transport.call(message(2, "h0", deadline=30)))
                 await asyncio.sleep(0.3)
-                async with served(lab, desk):
+                async with served(lab, handler):
                     assert await asked == {"ok": {"n": 2, "long": ""}}
 
     asyncio.run(main())

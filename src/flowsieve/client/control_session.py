@@ -11,26 +11,27 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import count
 from typing import Any, Protocol
 
 from flowsieve.client.http_transport import HttpTransport
-from flowsieve.errors import KINDS, BadInput, ControlLost, FlowsieveError
+from flowsieve.client.wire import Inside
+from flowsieve.errors import BadInput, Busy, ControlLost, FlowsieveError
+from flowsieve.protocol.answer import Answer, outcome
+from flowsieve.protocol.call import DEADLINE_SECONDS, Call
 
-DEADLINE_SECONDS = 30.0  # for an answer
 MARGIN_SECONDS = 2.0  # beyond the deadline, for the answer's way
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # before a call is made again; the last one stays
 RENEWALS = 3  # within a lease
 BYE_SECONDS = 3.0
-Inside = Callable[[], AbstractContextManager[None]]
 
 
 class Transport(Protocol):
     """What carries calls: HTTP, or the network itself."""
 
-    async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a call; raises ControlLost where none came."""
+    async def call(self, message: Mapping[str, Any]) -> Answer:
+        """The answer to a call, given as its JSON object; raises ControlLost where none came."""
         ...
 
     async def close(self) -> None: ...
@@ -51,25 +52,36 @@ def transport_to(address: str, inside: Inside = nullcontext) -> Transport:
 
 
 class ControlConnection:
-    """A session that lasts until `lost` says why it does not."""
+    """A session; the future `lost` gets the reason when it ends."""
 
     def __init__(self, transport: Transport, host: str, token: str = "") -> None:
         self.lost: asyncio.Future[FlowsieveError] = asyncio.get_running_loop().create_future()
         self.report: Callable[[], Mapping[str, int]] = dict  # what the controller is told with each renewal
         self.held = 0  # interests that the controller is to hold for us
         self._transport = transport
-        self._about = {"session": os.urandom(16).hex(), "host": host, "token": token}
+        self._session, self._host, self._token = os.urandom(16).hex(), host, token
         self._numbers = count(1)
         self._waiting: set[int] = set()
         self._renewing: asyncio.Task[None] | None = None
 
-    async def ask(self, op: str, deadline: float = DEADLINE_SECONDS, **fields: object) -> Mapping[str, Any]:
+    async def ask(
+        self,
+        op: str,
+        deadline: float = DEADLINE_SECONDS,
+        *,
+        id: str | None = None,
+        filter: str | None = None,
+        stats: Mapping[str, int] | None = None,
+    ) -> Mapping[str, Any]:
         """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong."""
         if self.lost.done():
             raise self.lost.result()
         number = next(self._numbers)
         self._waiting.add(number)
-        message = {**self._about, "n": number, "op": op, "deadline": deadline, **fields}
+        call = Call(
+            self._session, number, self._host, self._token, op, id, filter, deadline=deadline, stats=stats
+        )
+        message = call.to_json()
         loop = asyncio.get_running_loop()
         end, pauses = loop.time() + deadline + MARGIN_SECONDS, iter(PAUSES)
         trouble: FlowsieveError = ControlLost("the controller does not answer")
@@ -79,10 +91,8 @@ class ControlConnection:
                 try:
                     async with asyncio.timeout_at(end):
                         answer = await self._transport.call(message)
-                    if answer.get("error", {}).get("kind") != "busy":
-                        return _outcome(answer)
-                    trouble = KINDS["busy"](str(answer["error"].get("text")))
-                except ControlLost as error:
+                    return outcome(answer)
+                except (ControlLost, Busy) as error:
                     trouble = error
                 except TimeoutError:
                     raise trouble from None
@@ -109,17 +119,20 @@ class ControlConnection:
         await self._transport.close()
 
     async def _renew(self, lease: float) -> None:
+        pause = lease / RENEWALS
         while True:
-            await asyncio.sleep(lease / RENEWALS)
-            held = self.held
+            await asyncio.sleep(pause)
+            held, deadline = self.held, min(lease, DEADLINE_SECONDS)
             try:
-                answer = await self.ask("renew", lease, stats=dict(self.report()))
+                answer = await self.ask("renew", deadline, stats=dict(self.report()))
             except ControlLost:
-                continue  # switches go on without their controller
+                pause = min(pause, deadline)  # switches go on without their controller, and the lease runs
+                continue
             except FlowsieveError as error:
                 self._end(error)
                 return
             lease = float(answer.get("lease", lease))  # its operator may have changed it
+            pause = lease / RENEWALS
             if answer.get("holds", held) < min(held, self.held):
                 gone = "the controller has ended what we asked for: it had not heard of us for too long, or forgot"
                 self._end(ControlLost(gone))
@@ -128,11 +141,3 @@ class ControlConnection:
     def _end(self, reason: FlowsieveError) -> None:
         if not self.lost.done():
             self.lost.set_result(reason)
-
-
-def _outcome(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    error = answer.get("error")
-    if error is None:
-        outcome: Mapping[str, Any] = answer["ok"]
-        return outcome
-    raise KINDS.get(str(error.get("kind")), FlowsieveError)(str(error.get("text")))

@@ -7,16 +7,17 @@ own host's group, with no hop to go: it reaches the other applications and never
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from flowsieve.client.outbox import Datagram
+from flowsieve.client.outbox import EventDatagram
 from flowsieve.errors import BadInput, HostError, nearest
 from flowsieve.flow.wiring import HOP_LIMIT
+from flowsieve.protocol.addresses import EVENT_PORT
 
-PORT = 9559
 RECEIVE_BUFFER = 8 << 20  # bytes
 SEND_SECONDS = 1.0  # how long a full send buffer may hold us up
 BATCH = 64  # datagrams read in one go, before others get their turn
@@ -31,83 +32,86 @@ MEMINFO = struct.Struct("=9I")  # the last one is how many datagrams were droppe
 FAMILIES = {4: socket.AF_INET, 16: socket.AF_INET6}  # by the length of an address
 
 
-class Sender:
-    """Sends datagrams of one family by one interface; `own` is the group of the host itself."""
+class EventSockets:
+    """An EventWire of UDP sockets, by one interface; `own` is the group of the host itself."""
 
     def __init__(self, own: str, interface: str | None) -> None:
-        packed, index = packed_address(own), interface_index(interface)
-        self._family = FAMILIES[len(packed)]
+        self._group, self._index = own, interface_index(interface)
+        self._packed = packed_address(own)
+        self._family = FAMILIES[len(self._packed)]
         self._sockaddrs: dict[bytes, tuple[str, int]] = {}
-        self._own = _sockaddr(own, self._family, index)
-        self._wire = _opened(self._family)
+        self._own = _sockaddr(own, self._family, self._index)
+        self._far = _opened(self._family)
         self._near = _opened(self._family)
+        self._receiver: socket.socket | None = None
+        self._dropped = 0  # before it was closed
         try:
-            leave_by(self._wire, index, hops=HOP_LIMIT, loop=False)
-            leave_by(self._near, index, hops=0, loop=True)
+            leave_by(self._far, self._index, hops=HOP_LIMIT, loop=False)
+            leave_by(self._near, self._index, hops=0, loop=True)
         except OSError as error:
             self.close()
             raise HostError(f"this host cannot send to groups: {error.strerror}") from None
 
-    def send(self, datagrams: Iterable[Datagram]) -> None:
-        """Send to the network, and to the other applications of this host."""
+    def send(self, datagrams: Iterable[EventDatagram]) -> None:
         for to, payload in datagrams:
             sockaddr = self._sockaddrs.get(to)
             if sockaddr is None:
                 if len(self._sockaddrs) >= KNOWN:
                     self._sockaddrs.clear()
-                sockaddr = self._sockaddrs[to] = (socket.inet_ntop(self._family, to), PORT)
+                sockaddr = self._sockaddrs[to] = (socket.inet_ntop(self._family, to), EVENT_PORT)
             try:
-                self._wire.sendto(payload, sockaddr)
+                self._far.sendto(payload, sockaddr)
                 self._near.sendto(payload, self._own)
             except OSError as error:
                 raise HostError(
                     f"this host cannot send to {sockaddr[0]}: {error.strerror or error}"
                 ) from None
 
-    def close(self) -> None:
-        self._wire.close()
-        self._near.close()
-
-
-class Receiver:
-    """Receives what comes to the host's own group, beside all others on the host that do."""
-
-    def __init__(self, own: str, interface: str | None) -> None:
-        packed, index = packed_address(own), interface_index(interface)
-        family = FAMILIES[len(packed)]
-        self.socket = socket.socket(family, socket.SOCK_DGRAM)
+    def listen(self, ready: Callable[[], object]) -> None:
+        receiver = socket.socket(self._family, socket.SOCK_DGRAM)
         try:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _enlarge(self.socket)
-            self.socket.bind(_sockaddr(own, family, index))
-            if family == socket.AF_INET6:
-                joined = packed + struct.pack("@I", index)
-                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _enlarge(receiver)
+            receiver.bind(self._own)
+            if self._family == socket.AF_INET6:
+                joined = self._packed + struct.pack("@I", self._index)
+                receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
             else:
-                joined = struct.pack("4s4si", packed, b"", index)
-                self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
-            self.socket.setblocking(False)
+                joined = struct.pack("4s4si", self._packed, b"", self._index)
+                receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
+            receiver.setblocking(False)
         except OSError as error:
-            self.socket.close()
-            raise HostError(f"this host cannot listen to {own} port {PORT}: {error.strerror}") from None
+            receiver.close()
+            raise HostError(
+                f"this host cannot listen to {self._group} port {EVENT_PORT}: {error.strerror}"
+            ) from None
+        self._receiver = receiver
+        asyncio.get_running_loop().add_reader(receiver, ready)
 
-    def waiting(self, most: int = BATCH) -> Iterator[bytes]:
-        """The datagrams that are there already, not more than so many."""
-        for _ in range(most):
+    def waiting(self) -> Iterator[bytes]:
+        assert self._receiver is not None, "listen first"
+        for _ in range(BATCH):
             try:
-                yield self.socket.recv(LARGEST)
+                yield self._receiver.recv(LARGEST)
             except BlockingIOError:
                 return
             except OSError as error:
+                asyncio.get_running_loop().remove_reader(self._receiver)
                 raise HostError(f"this host receives no more: {error.strerror}") from None
 
     @property
     def dropped(self) -> int:
-        """How many datagrams came while the buffer was full."""
-        return int(MEMINFO.unpack(self.socket.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[-1])
+        if self._receiver is None:
+            return self._dropped
+        return int(MEMINFO.unpack(self._receiver.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, MEMINFO.size))[-1])
 
     def close(self) -> None:
-        self.socket.close()
+        self._far.close()
+        self._near.close()
+        if self._receiver is not None:
+            asyncio.get_running_loop().remove_reader(self._receiver)
+            self._dropped, receiver, self._receiver = self.dropped, self._receiver, None
+            receiver.close()
 
 
 def packed_address(text: str) -> bytes:
@@ -163,4 +167,4 @@ def _enlarge(receiver: socket.socket) -> None:
 
 
 def _sockaddr(address: str, family: int, index: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    return (address, PORT, 0, index) if family == socket.AF_INET6 else (address, PORT)
+    return (address, EVENT_PORT, 0, index) if family == socket.AF_INET6 else (address, EVENT_PORT)

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from flowsieve.errors import BadInput, ControlLost
+from flowsieve.protocol.answer import Answer, is_answer
 
 DIAL_SECONDS = 5.0
 LATE_SECONDS = 5.0  # beyond a call's deadline
@@ -23,7 +24,7 @@ class HttpTransport:
         self._url = "http://flowsieve/v1/calls" if path else f"{address.rstrip('/')}/v1/calls"
         self._client = httpx.AsyncClient(transport=transport)
 
-    async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def call(self, message: Mapping[str, Any]) -> Answer:
         """Make a call; returns its answer, or raises ControlLost where none came."""
         patience = float(message.get("deadline") or DIAL_SECONDS) + LATE_SECONDS
         try:
@@ -37,9 +38,10 @@ class HttpTransport:
             raise ControlLost(
                 f"no controller at {self.address}: {_why(error)}; start one with `flowsieve controller`"
             ) from None
-        if not isinstance(answer, Mapping) or not answer.keys() & {"ok", "error"}:
+        if not is_answer(answer):
             raise ControlLost(f"what answers at {self.address} is no controller of ours")
-        return answer
+        told: Answer = answer
+        return told
 
     async def get(self, path: str) -> Any:
         """What the controller shows at a path."""

@@ -1,7 +1,7 @@
 """Calls to the controller through the network itself, to the address that every switch hands to it.
 
-A call is sent again until it is answered or its deadline is over; that it is carried out only once is the controller's
-business, which knows a call by its session and number. Answers come to the socket that the call was sent from.
+A call is sent again until it is answered or its deadline is over; the controller carries it out once, since it knows a
+call by its session and number. Answers come to the socket that the call was sent from.
 """
 
 from __future__ import annotations
@@ -10,44 +10,34 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from contextlib import nullcontext
+from typing import Any
 
 from flowsieve.client.event_sockets import BATCH, LARGEST, interface_index, leave_by
 from flowsieve.client.pending_call import PendingCall
-from flowsieve.errors import BadInput, BadMessage, ControlLost, HostError
+from flowsieve.client.wire import CallWire, Inside
+from flowsieve.errors import BadInput, BadMessage, ControlLost, HostError, OtherVersion
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.address import address_text
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
-from flowsieve.protocol.call_datagram import Gone, Part, decode
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.protocol.answer import Answer
+from flowsieve.protocol.call import CallKey
+from flowsieve.protocol.call_datagram import Gone, Part, Unreadable, decode
+from flowsieve.protocol.version import VERSION
 
-Inside = Callable[[], AbstractContextManager[None]]
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-
-
-class Wire(Protocol):
-    """What carries datagrams to the controller and back; it may lose some."""
-
-    def send(self, datagram: bytes) -> None:
-        """Send one, or raise a HostError."""
-        ...
-
-    def listen(self, hear: Callable[[bytes], None]) -> None:
-        """Have what comes heard, on the loop, until it is closed."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class InbandTransport:
     """Calls to the controller over a wire, any number of them at a time."""
 
-    def __init__(self, wire: Wire, draw: Callable[[], float] = random.random) -> None:
+    def __init__(self, wire: CallWire, draw: Callable[[], float] = random.random) -> None:
         self._wire = wire
         self._draw = draw
-        self._calls: dict[tuple[bytes, int], tuple[PendingCall, asyncio.Event]] = {}
+        self._calls: dict[CallKey, tuple[PendingCall, asyncio.Event]] = {}
         self._closed = False
         self._trouble = ""  # why the last datagram could not be sent, if it could not
+        self._unread = ""  # why an answer could not be read, if one could not
         wire.listen(self._hear)
 
     @classmethod
@@ -58,7 +48,7 @@ class InbandTransport:
         with inside():
             return cls(ControlSocket(interface, family))
 
-    async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def call(self, message: Mapping[str, Any]) -> Answer:
         """Make a call; returns its answer, or raises ControlLost when the deadline is over without one."""
         loop = asyncio.get_running_loop()
         asking, heard = PendingCall(message, loop.time(), self._draw), asyncio.Event()
@@ -73,7 +63,9 @@ class InbandTransport:
             del self._calls[asking.key]
         if asking.answer is not None:
             return asking.answer
-        why = "the connection was closed" if self._closed else f"no answer in time{self._trouble}"
+        why = (
+            "the connection was closed" if self._closed else f"no answer in time{self._trouble}{self._unread}"
+        )
         raise ControlLost(f"the controller did not answer {message['op']!r} through the network: {why}")
 
     async def close(self) -> None:
@@ -88,7 +80,9 @@ class InbandTransport:
             message = decode(datagram)
         except BadMessage:
             return  # whoever sent it
-        if isinstance(message, Part | Gone) and message.key in self._calls:
+        if isinstance(message, Unreadable):
+            self._unread = f"; {OtherVersion(client=VERSION, controller=message.version)}"
+        elif isinstance(message, Part | Gone) and message.key in self._calls:
             asking, heard = self._calls[message.key]
             self._send(asking.hear(message, asyncio.get_running_loop().time()))
             heard.set()

@@ -15,14 +15,14 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage, BadValue
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dzset import EMPTY, DzSet
-from flowsieve.protocol.event_message import Kind, Message, decode
+from flowsieve.protocol.event_message import Message, MessageKind, decode
 
 REMEMBERED = 1 << 16  # events that are known when they come again
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as an application gets it: its values, who published it as his how manieth, and what he added."""
+    """An event as an application gets it, with the publisher's id, its sequence number, and the data added to it."""
 
     values: Mapping[str, object]
     publisher: bytes
@@ -31,15 +31,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """An event for subscriptions, by their ids."""
+class MatchedEvent:
+    """An event, and the ids of the subscriptions that it matches."""
 
     subscriptions: tuple[str, ...]
     event: Event
 
 
 class Inbox:
-    """The subscriptions of one application. `own` is the id under which it publishes itself."""
+    """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped."""
 
     def __init__(
         self, schema: Schema, encoding: Encoding, own: bytes, stats: Stats, remembered: int = REMEMBERED
@@ -70,18 +70,18 @@ class Inbox:
         if self._dz.pop(id, None) is not None:
             self._want(reduce(or_, self._dz.values(), EMPTY))
 
-    def take(self, datagram: bytes) -> Arrival | None:
+    def take(self, datagram: bytes) -> MatchedEvent | None:
         """What a datagram brings, and to whom; None if it brings nothing."""
         try:
             message = decode(datagram)
-            values = check_event(self._schema, message.values) if message.kind is Kind.EVENT else {}
+            values = check_event(self._schema, message.values) if message.kind is MessageKind.EVENT else {}
         except (BadMessage, BadValue):
             self.stats.malformed += 1
             return None
         if message.publisher == self._own:
             return None
         wanted = self._weigh(message)
-        if message.kind is Kind.DIGEST:
+        if message.kind is MessageKind.DIGEST:
             return None
         self.stats.received += 1
         if not self._is_new(message):
@@ -95,7 +95,7 @@ class Inbox:
             self.stats.passed_over += not wanted
             return None
         self.stats.delivered += len(found)
-        return Arrival(found, Event(values, message.publisher, message.seq, message.data))
+        return MatchedEvent(found, Event(values, message.publisher, message.seq, message.data))
 
     def _want(self, dz: DzSet) -> None:
         if dz != self._wanted:
@@ -105,7 +105,7 @@ class Inbox:
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""
         dz = message.dz(self._encoding)
-        event = message.kind is Kind.EVENT
+        event = message.kind is MessageKind.EVENT
         if dz is not None:  # else it was sent under another tag, whose cells are not ours
             self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)
         self.stats.lost, self.stats.unchecked = self._meter.lost, self._meter.unchecked

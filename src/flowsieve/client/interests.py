@@ -49,7 +49,7 @@ class Subscription(_Interest):
     """Events that match a filter exactly, each once, in the order in which they came: `async for event in …`.
 
     At most `room` events wait; `overflow` counts those that found no room. Iteration ends when the subscription
-    is cancelled; if it ends for another reason, that is raised. From when on losses are counted, `checked` tells.
+    is cancelled; if it ends for another reason, that is raised. `checked` says whether losses are counted yet.
     """
 
     def __init__(self, id: str, filter: Filter, room: int, cancel: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,6 @@
 """What was lost on the way, although filtering leaves gaps: silence proves nothing, counts do.
 
-A subscriber cannot tell a lost event from one that was none of its business by sequence numbers alone. So a
+A subscriber cannot tell a lost event from one that it did not ask for by sequence numbers alone. So a
 publisher counts, for a few prefix lengths (the *rungs* of a ladder), what it has sent into the cell of each, and
 stamps every packet with the counts of its own cells. Whoever wants a cell as a whole sees each of its counts: a
 gap is a loss, exactly.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
+from flowsieve.protocol.limits import MAX_NUMBER
 
 STEP = 4  # bits from rung to rung
 LONGEST = 44  # no rung is longer: cells so small are hardly ever hit twice
@@ -25,7 +26,6 @@ CELLS = 1 << 14  # cells that a publisher counts on each rung, and that a subscr
 RECENT = 32  # dz that a publisher tells digests of
 PUBLISHERS = 1 << 12  # that a subscriber knows
 GAPS = 1 << 8  # holes in a cell's counts that may still be filled
-MAX_NUMBER = 2**63 - 1
 
 
 @cache
@@ -129,7 +129,7 @@ class LossMeter:
 
     Never more than were lost, whatever order packets come in and however often, as long as what comes late is
     not later than hundreds of other losses. Where nothing can be said, because no counted cell lies in the DZ,
-    an event is `unchecked`. What was sent before the first packet that came of a publisher nobody can claim.
+    an event is `unchecked`. What a publisher sent before its first packet that came is not counted.
     """
 
     def __init__(self, cells: int = CELLS, publishers: int = PUBLISHERS) -> None:

@@ -16,7 +16,7 @@ from flowsieve.index.plan import IndexPlan
 from flowsieve.protocol.event_message import DIGEST_START, EVENT_START, LONG_START, pack_content, pack_head
 
 
-class Datagram(NamedTuple):
+class EventDatagram(NamedTuple):
     """Bytes for an address, which is 4 or 16 bytes itself."""
 
     destination: bytes
@@ -34,7 +34,7 @@ class Outbox:
         self._stamper = Stamper(plan.bits)
         self._destination = encoding.destination
 
-    def event(self, values: Mapping[str, object], data: bytes = b"") -> list[Datagram]:
+    def event(self, values: Mapping[str, object], data: bytes = b"") -> list[EventDatagram]:
         """An event's datagrams, one for each of its dz; a bad event raises and counts for nothing."""
         checked = check_event(self._plan.schema, values)
         if not any(promise.matches(checked) for promise in self.advertised.values()):
@@ -47,13 +47,15 @@ class Outbox:
         self.seq += 1
         return [self._datagram(start, dz, self._stamper.stamp(dz, self.seq), content) for dz in cells]
 
-    def digests(self) -> list[Datagram]:
+    def digests(self) -> list[EventDatagram]:
         """What tells subscribers how much was sent, to the addresses that were sent to last."""
         return [self._datagram(DIGEST_START, dz, stamps) for dz, stamps in self._stamper.digests()]
 
-    def _datagram(self, start: bytes, dz: Dz, stamps: list[int], content: bytes = b"") -> Datagram:
+    def _datagram(self, start: bytes, dz: Dz, stamps: list[int], content: bytes = b"") -> EventDatagram:
         to = self._destination(dz)
-        return Datagram(to, start + pack_head(self._publisher, self.seq, to, dz.length, stamps) + content)
+        return EventDatagram(
+            to, start + pack_head(self._publisher, self.seq, to, dz.length, stamps) + content
+        )
 
     def _not_advertised(self, checked: Mapping[str, object]) -> BadValue:
         if not self.advertised:

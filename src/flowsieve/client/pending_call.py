@@ -9,18 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flowsieve.errors import BadMessage
-from flowsieve.protocol.call_datagram import (
-    MOST_ASKED,
-    Call,
-    Gone,
-    More,
-    Part,
-    call_key,
-    deadline_of,
-    digest_of,
-    encode,
-    unpack_answer,
-)
+from flowsieve.protocol.answer import BUSY, Answer, kind_in
+from flowsieve.protocol.call import DEADLINE_SECONDS, Call
+from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, digest_of, encode, unpack_answer
+from flowsieve.protocol.limits import MOST_ASKED
 
 FIRST_RETRY = 0.2  # seconds; longer from one to the next
 LAST_RETRY = 1.0
@@ -36,12 +28,13 @@ class PendingCall:
     """
 
     def __init__(self, message: Mapping[str, Any], now: float, draw: Callable[[], float]) -> None:
-        self.key = call_key(message)
-        self.deadline = now + deadline_of(message)
+        call = Call.parse(message)
+        self.key = call.key
+        self.deadline = now + (call.deadline or DEADLINE_SECONDS)
         self.next_at = now  # when something is to be sent again
         self.done = False
-        self.answer: Mapping[str, Any] | None = None
-        self._call = encode(Call(self.key, message))
+        self.answer: Answer | None = None
+        self._call = encode(CallDatagram(self.key, message))
         self._draw = draw
         self._retry = FIRST_RETRY
         self._digest: bytes | None = None  # of the answer that is coming in
@@ -100,10 +93,9 @@ class PendingCall:
             self._wait(now)  # some of it was somebody else's
             return
         self.answer = answer
-        if answer.get("error", {}).get("kind") == "busy":
+        self.done = kind_in(answer) != BUSY
+        if not self.done:
             self._wait(now)
-        else:
-            self.done = True
 
     def _forget(self) -> None:
         self._digest, self._count = None, 0

@@ -25,7 +25,7 @@ from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.controller import Controller
-from flowsieve.control.request import Op, Request
+from flowsieve.control.request import Op, Request, free_id
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput, BadValue
 from flowsieve.flow.entry import Flow
@@ -41,7 +41,7 @@ from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 
 @dataclass(eq=False)
-class Subscription:
+class LocalSubscription:
     """A filter in force; `received` holds the events that matched it exactly. Leaving its context ends it."""
 
     id: str
@@ -55,7 +55,7 @@ class Subscription:
             self._home._end(Op.UNSUBSCRIBE, self.id, self.host)
             self._home = None
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> LocalSubscription:
         return self
 
     def __exit__(
@@ -94,7 +94,7 @@ class PubSub:
             topology, plan or RegularPlan.make(schema, room=self.encoding.room), trees, settings
         )
         self.controller = Controller(state, self.network, self.encoding)
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, LocalSubscription] = {}
         self._numbers = {op: count(1) for op in Op}
 
     @property
@@ -110,11 +110,11 @@ class PubSub:
             raise BadInput(f"there is no advertisement {id!r}")
         self._end(Op.UNADVERTISE, id, self.state.advertisements[id].endpoint)
 
-    def subscribe(self, host: str, filter: str, *, id: str | None = None) -> Subscription:
+    def subscribe(self, host: str, filter: str, *, id: str | None = None) -> LocalSubscription:
         """Have a host receive what the filter matches from now on."""
         parsed = self._filter(filter)
         made = self._add(Op.SUBSCRIBE, host, parsed, id)
-        subscription = self._subscriptions[made] = Subscription(made, host, parsed, _home=self)
+        subscription = self._subscriptions[made] = LocalSubscription(made, host, parsed, _home=self)
         return subscription
 
     def publish(self, host: str, event: Mapping[str, object] | None = None, /, **values: object) -> Published:
@@ -151,8 +151,7 @@ class PubSub:
 
     def _add(self, op: Op, host: str, filter: Filter, id: str | None) -> str:
         if id is None:
-            taken = self.state.interests(op.side)
-            id = next(name for n in self._numbers[op] if (name := f"{op.value}-{n}") not in taken)
+            id = free_id(op.value, self.state.interests(op.side), self._numbers[op])
         outcome = self.controller.submit([Request(op, id, host, filter)])
         for _, reason in outcome.refused:
             raise reason

@@ -18,18 +18,20 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from flowsieve.client.control_session import ControlConnection, Inside, transport_to
+from flowsieve.client.control_session import ControlConnection, transport_to
 from flowsieve.client.digest_timer import DigestTimer
-from flowsieve.client.event_sockets import BATCH, Receiver, Sender
-from flowsieve.client.inbox import Arrival, Inbox
+from flowsieve.client.event_sockets import EventSockets
+from flowsieve.client.inbox import Inbox, MatchedEvent
 from flowsieve.client.interests import Advertisement, Subscription
 from flowsieve.client.outbox import Outbox
 from flowsieve.client.stats import Stats
+from flowsieve.client.wire import Inside, OpenWire
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
 from flowsieve.index.dzset import DzSet
-from flowsieve.protocol.event_message import PUBLISHER_BYTES
+from flowsieve.protocol.call import HELLO
+from flowsieve.protocol.limits import PUBLISHER_BYTES
 from flowsieve.protocol.welcome import Welcome
 
 # What the environment says where nobody else does.
@@ -47,20 +49,22 @@ async def connect(
     token: str | None = None,
     *,
     inside: Inside = nullcontext,
+    wire: OpenWire = EventSockets,
 ) -> AsyncIterator[Client]:
     """A session of an application on a host; it ends all that the application asked for when it ends.
 
     `control` is the way to the controller: http://HOST:PORT, unix:PATH, or inband, through the network itself. `host`
     is the name of the host that we are on, and `token` what its operator gave it. By default FLOWSIEVE_CONTROL,
     FLOWSIEVE_HOST and FLOWSIEVE_TOKEN in the environment say so. Sockets are made `inside` a context, so that one
-    process can be on several hosts: `inside=lambda: lab.inside("h1")`.
+    process can be on several hosts: `inside=lambda: lab.inside("h1")`. What opens the `wire` that carries events is
+    given the host's own group and the interface; by default it makes UDP sockets.
     """
     control, host = _told(control, CONTROL, "the controller"), _told(host, HOST, "this host's name")
     token = token if token is not None else os.environ.get(TOKEN, "")
     connection = ControlConnection(transport_to(control, inside), host, token)
     try:
-        welcome = Welcome.parse(await connection.ask("hello", HELLO_SECONDS))
-        client = Client(connection, welcome, inside)
+        welcome = Welcome.parse(await connection.ask(HELLO, HELLO_SECONDS))
+        client = Client(connection, welcome, inside, wire)
         try:
             connection.keep(welcome.lease)
             yield client
@@ -73,7 +77,13 @@ async def connect(
 class Client:
     """One application: what it publishes has an id of its own, and it gets nothing that it published itself."""
 
-    def __init__(self, connection: ControlConnection, welcome: Welcome, inside: Inside = nullcontext) -> None:
+    def __init__(
+        self,
+        connection: ControlConnection,
+        welcome: Welcome,
+        inside: Inside = nullcontext,
+        wire: OpenWire = EventSockets,
+    ) -> None:
         self.host = welcome.host
         self.publisher = os.urandom(PUBLISHER_BYTES)
         self._welcome = welcome
@@ -84,10 +94,10 @@ class Client:
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)
         self._overflow = 0
-        self._receiver: Receiver | None = None
+        self._listens = False
         self._inside = inside
         with inside():
-            self._sender = Sender(welcome.address, welcome.interface)
+            self._wire = wire(welcome.address, welcome.interface)
         self._quiet = DigestTimer(self._send_digests)
         self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
         connection.report = self._report
@@ -101,8 +111,7 @@ class Client:
     @property
     def stats(self) -> Stats:
         """What was sent, received, dropped and lost so far."""
-        dropped = self._receiver.dropped if self._receiver is not None else 0
-        return replace(self._stats, overflow=self._overflow + dropped)
+        return replace(self._stats, overflow=self._overflow + self._wire.dropped)
 
     # Publishing.
 
@@ -127,14 +136,14 @@ class Client:
         """Send an event, if its types, its ranges and the advertisements allow it; returns its sequence number."""
         if self._connection.lost.done():
             raise self._connection.lost.result()
-        self._sender.send(self._outbox.event(event, data))
+        self._wire.send(self._outbox.event(event, data))
         self._stats.sent += 1
         self._quiet.disturb()
         return self._outbox.seq
 
     def _send_digests(self) -> None:
-        with suppress(HostError):  # whoever publishes next hears of it
-            self._sender.send(self._outbox.digests())
+        with suppress(HostError):  # the next event that is published raises it
+            self._wire.send(self._outbox.digests())
 
     # Subscribing.
 
@@ -163,30 +172,28 @@ class Client:
 
     def _confirm(self, name: str, dz: DzSet) -> None:
         """Count what is missing from now on: all that comes from now on was sent after the network's promise."""
-        if name not in self._subscriptions or self._receiver is None:
+        if name not in self._subscriptions:
             return
         for _ in range(CATCH_UP):
-            if self._take() < BATCH:
+            if not self._take():
                 break
         self._inbox.confirm(name, dz)
         self._subscriptions[name].checked = True
 
     def _listen(self) -> None:
-        if self._receiver is None:
+        if not self._listens:
             with self._inside():
-                self._receiver = Receiver(self._welcome.address, self._welcome.interface)
-            asyncio.get_running_loop().add_reader(self._receiver.socket, self._take)
+                self._wire.listen(self._take)
+            self._listens = True
 
     def _take(self) -> int:
         """Hand on what has come; how many datagrams that was."""
-        assert self._receiver is not None
         taken = 0
         try:
-            for datagram in self._receiver.waiting():
+            for datagram in self._wire.waiting():
                 taken += 1
                 self._hand_on(self._inbox.take(datagram))
         except HostError as error:
-            asyncio.get_running_loop().remove_reader(self._receiver.socket)
             self._end(error)
         return taken
 
@@ -195,15 +202,15 @@ class Client:
         first = {"first_events": self._first_events, "first_event_us": self._first_event_us}
         return self.stats.to_json() | first
 
-    def _hand_on(self, arrival: Arrival | None) -> None:
-        if arrival is not None:
-            for name in arrival.subscriptions:
+    def _hand_on(self, matched: MatchedEvent | None) -> None:
+        if matched is not None:
+            for name in matched.subscriptions:
                 subscription = self._subscriptions[name]
                 if subscription.asked_at is not None:
                     self._first_events += 1
                     self._first_event_us += int(1e6 * (time.monotonic() - subscription.asked_at))
                     subscription.asked_at = None
-                if not subscription.put(arrival.event):
+                if not subscription.put(matched.event):
                     self._overflow += 1
                     self._stats.delivered -= 1
 
@@ -233,21 +240,16 @@ class Client:
     def _leave(self) -> None:
         """Send and receive no more."""
         self._quiet.close()
-        self._sender.close()
+        self._wire.close()
         for subscription in self._subscriptions.values():
             subscription.end()
         self._subscriptions.clear()
-        if self._receiver is not None:
-            asyncio.get_running_loop().remove_reader(self._receiver.socket)
-            self._overflow += self._receiver.dropped
-            self._receiver.close()
-            self._receiver = None
 
 
 def _field(answer: Mapping[str, Any], name: str) -> Any:
     if name not in answer:
         raise BadMessage(
-            f"the controller's answer has no {name!r}: it is none of ours, or of another version"
+            f"the controller's answer has no {name!r}: it is no controller of ours, or of another version"
         )
     return answer[name]
 

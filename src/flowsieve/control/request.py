@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType
@@ -32,15 +32,7 @@ class Op(Enum):
     @property
     def reverse(self) -> Op:
         """The op that ends what this one adds, or adds what this one ends."""
-        return _REVERSE[self]
-
-
-_REVERSE = {
-    Op.ADVERTISE: Op.UNADVERTISE,
-    Op.SUBSCRIBE: Op.UNSUBSCRIBE,
-    Op.UNADVERTISE: Op.ADVERTISE,
-    Op.UNSUBSCRIBE: Op.SUBSCRIBE,
-}
+        return Op(f"un{self.value}" if self.adding else self.value.removeprefix("un"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +66,8 @@ class Request:
         if isinstance(told, list):
             return cls(op, id, endpoint, dz=DzSet.of(told))
         return cls(op, id, endpoint, None if told is None else read(told))
+
+
+def free_id(start: str, taken: Container[str], numbers: Iterable[int]) -> str:
+    """An id that is not taken: the start and the first of the numbers that makes it so."""
+    return next(id for n in numbers if (id := f"{start}-{n}") not in taken)

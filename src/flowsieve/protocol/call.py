@@ -1,25 +1,26 @@
-"""What a client asks, as it comes over HTTP or in band: a JSON object."""
+"""What a client asks, over HTTP or in band: a JSON object."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from flowsieve.content.schema import shown
-from flowsieve.control.request import Op
 from flowsieve.errors import BadMessage, nearest
+from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_FILTER, LONGEST_NAME, MAX_NUMBER, SESSION
+from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
-LONGEST_NAME = 200
-LONGEST_DEADLINE = 300.0
-OPS = ("hello", *(op.value for op in Op), "renew", "bye")
-_SESSION = re.compile(r"[0-9a-f]{32}")
+HELLO = "hello"
+OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", "bye")
+DEADLINE_SECONDS = 30.0  # for the answer to a call that does not say
+
+CallKey = tuple[bytes, int]  # the session's 16 bytes, and the call's number
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of a client's session.
+    """One call of a client's session.
 
     `number` counts the session's calls; `answered` says that the client has the answers to all below. `deadline` is
     how many seconds it waits.
@@ -35,42 +36,75 @@ class Call:
     answered: int = 0
     deadline: float | None = None
     stats: Mapping[str, int] | None = None
-    holds: int | None = None
 
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
-        """Read a message; what is wrong with it is told as BadMessage."""
-        text = _Fields(message)
-        session = text.need("session")
-        if not _SESSION.fullmatch(session):
-            raise BadMessage(f"session = {shown(session)}; it is 32 random digits of 0-9 and a-f")
-        op = text.need("op")
+        """Read a message; what is wrong with it is told as BadMessage, OtherVersion if it is not of ours."""
+        fields = _Fields(message)
+        session, op = fields.session(), fields.need("op")
         if op not in OPS:
             raise BadMessage(
                 f"there is no op {shown(op)}{nearest(op, OPS)}; right is one of {', '.join(OPS)}"
             )
+        if op == HELLO:
+            check_version(client=message.get("version", FIRST_VERSION))
         return cls(
             session,
-            text.whole("n", least=1),
-            text.need("host"),
-            text.maybe("token", least=0) or "",
+            fields.number(),
+            fields.need("host"),
+            fields.maybe("token", least=0) or "",
             op,
-            text.maybe("id"),
-            text.maybe("filter", longest=1 << 20),
-            text.whole("answered", default=0),
-            text.seconds("deadline"),
-            text.counts("stats"),
-            text.whole("holds", default=-1) if "holds" in message else None,
+            fields.maybe("id"),
+            fields.maybe("filter", longest=LONGEST_FILTER),
+            fields.whole("answered", default=0),
+            fields.seconds("deadline"),
+            fields.counts("stats"),
         )
+
+    @property
+    def key(self) -> CallKey:
+        return bytes.fromhex(self.session), self.number
+
+    def to_json(self) -> dict[str, Any]:
+        """The message that `parse` reads; what is not given is left out, and hello tells the version."""
+        message = {
+            "session": self.session,
+            "n": self.number,
+            "host": self.host,
+            "token": self.token,
+            "op": self.op,
+            "id": self.id,
+            "filter": self.filter,
+            "answered": self.answered,
+            "deadline": self.deadline,
+            "stats": self.stats,
+            "version": VERSION if self.op == HELLO else None,
+        }
+        return {name: value for name, value in message.items() if value is not None}
+
+
+def call_key(message: object) -> CallKey:
+    """Which call a message is, whether the rest of it is right or not; BadMessage if it is none."""
+    fields = _Fields(message)
+    return bytes.fromhex(fields.session()), fields.number()
 
 
 class _Fields:
     """The fields of a message, checked one by one."""
 
-    def __init__(self, message: Mapping[str, Any]) -> None:
+    def __init__(self, message: object) -> None:
         if not isinstance(message, Mapping):
             raise BadMessage(f"a call is an object with session, n, host, token and op, not {shown(message)}")
         self._message = message
+
+    def session(self) -> str:
+        found = self.need("session")
+        if not SESSION.fullmatch(found):
+            raise BadMessage(f"session = {shown(found)}; it is 32 random digits of 0-9 and a-f")
+        return found
+
+    def number(self) -> int:
+        return self.whole("n", least=1)
 
     def need(self, name: str) -> str:
         found = self.maybe(name)
@@ -86,7 +120,7 @@ class _Fields:
 
     def whole(self, name: str, least: int = 0, default: int | None = None) -> int:
         found = self._message.get(name, default)
-        if type(found) is not int or not least <= found < 1 << 63:
+        if type(found) is not int or not least <= found <= MAX_NUMBER:
             raise BadMessage(f"{name} = {shown(found)}; it is a whole number from {least}")
         return found
 
@@ -103,7 +137,7 @@ class _Fields:
         if found is None:
             return None
         if not isinstance(found, Mapping) or not all(
-            isinstance(key, str) and type(value) is int and 0 <= value < 1 << 63
+            isinstance(key, str) and type(value) is int and 0 <= value <= MAX_NUMBER
             for key, value in found.items()
         ):
             raise BadMessage(f"{name} = {shown(found)}; it is an object of names and whole numbers")

@@ -1,18 +1,16 @@
-"""What calls to the controller and its answers are inside the network. Bytes in, values out.
+"""Calls and answers inside the network, as datagrams. Bytes in, values out.
 
-A call is a mapping that says whose it is, which one (`session` and `n`), and what is asked. It fits one datagram.
-An answer may be longer: it comes in parts, of which the first says how many there are, and the others are asked for
-by their numbers. All parts bear a digest of the whole answer, so that parts of two answers to one call never mix.
+A call is a mapping that fits one datagram. An answer may be longer: it comes in parts, of which the first says how
+many there are, and the others are asked for by their numbers. All parts bear a digest of the whole answer, so that
+parts of two answers to one call never mix.
 
-A datagram is one MessagePack array: format, kind, and then for a call the mapping itself; for all others the session,
-the call's number and the answer's digest, and what the kind needs.
+A datagram is one MessagePack array: the protocol's version, its kind, and then for a call the mapping itself; for all
+others the session, the call's number and the answer's digest, and what the kind needs.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,28 +18,28 @@ from typing import Any
 import msgpack
 
 from flowsieve.errors import BadMessage
-from flowsieve.header.control_address import MAX_CALL
+from flowsieve.protocol.answer import Answer, is_answer
+from flowsieve.protocol.call import CallKey, call_key
+from flowsieve.protocol.limits import (
+    DIGEST_BYTES,
+    MAX_DATAGRAM,
+    MAX_NUMBER,
+    MOST_ASKED,
+    MOST_PARTS,
+    PART_BYTES,
+    SESSION_BYTES,
+)
+from flowsieve.protocol.version import VERSION
 
-FORMAT = 1
 CALL, PART, MORE, GONE = range(4)
-SESSION_BYTES = 16
-DIGEST_BYTES = 8
-PART_BYTES = 1152  # of an answer; the rest of a datagram is enough for what stands around them
-MOST_PARTS = 4096
-MOST_ASKED = 16  # parts asked for at a time
-MAX_NUMBER = (1 << 63) - 1
-DEADLINE = 30.0  # seconds, where a call does not say
-LONGEST_DEADLINE = 3600.0
-
-Key = tuple[bytes, int]  # session and number of a call
-_SESSION = re.compile(r"[0-9a-f]{32}")
+FIELDS = {CALL: 1, PART: 6, MORE: 4, GONE: 3}  # after the version and the kind
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What a client asks."""
+class CallDatagram:
+    """What a client asks; whether it may, and whether the message is right, is not looked at here."""
 
-    key: Key
+    key: CallKey
     message: Mapping[str, Any]
 
 
@@ -49,7 +47,7 @@ class Call:
 class Part:
     """A part of an answer, of `count`."""
 
-    key: Key
+    key: CallKey
     digest: bytes
     count: int
     index: int
@@ -60,7 +58,7 @@ class Part:
 class More:
     """A client asks for parts of an answer."""
 
-    key: Key
+    key: CallKey
     digest: bytes
     indices: tuple[int, ...]
 
@@ -69,18 +67,23 @@ class More:
 class Gone:
     """The answer is not kept any more; the call has to be made again."""
 
-    key: Key
+    key: CallKey
     digest: bytes
 
 
-Datagram = Call | Part | More | Gone
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A datagram of another version; `key` is that of the call in it, if it looks like one."""
+
+    version: int
+    key: CallKey | None
 
 
-def encode(datagram: Datagram) -> bytes:
+def encode(datagram: CallDatagram | Part | More | Gone) -> bytes:
     """The bytes of a datagram; a call that does not fit one is a BadMessage."""
     items: tuple[Any, ...]
     match datagram:
-        case Call(_, message):
+        case CallDatagram(_, message):
             return _pack_call(message)
         case Part(key, digest, count, index, chunk):
             items = (PART, *key, digest, count, index, chunk)
@@ -88,22 +91,24 @@ def encode(datagram: Datagram) -> bytes:
             items = (MORE, *key, digest, indices)
         case Gone(key, digest):
             items = (GONE, *key, digest)
-    packed: bytes = msgpack.packb((FORMAT, *items))
+    packed: bytes = msgpack.packb((VERSION, *items))
     return packed
 
 
-def decode(data: bytes) -> Datagram:
+def decode(data: bytes) -> CallDatagram | Part | More | Gone | Unreadable:
     """The datagram that some bytes mean; BadMessage if they mean none, whatever they are."""
-    if len(data) > MAX_CALL:
-        raise BadMessage(f"{len(data):,} bytes; calls and parts of answers have at most {MAX_CALL:,}")
+    if len(data) > MAX_DATAGRAM:
+        raise BadMessage(f"{len(data):,} bytes; calls and parts of answers have at most {MAX_DATAGRAM:,}")
     items = _unpack(data)
-    if not isinstance(items, list) or len(items) < 2 or items[0] != FORMAT or type(items[1]) is not int:
-        raise BadMessage(f"no datagram that begins with the format's number, {FORMAT}, and its kind")
-    kind, fields = items[1], items[2:]
-    if kind == CALL and len(fields) == 1:
-        return Call(call_key(fields[0]), fields[0])
-    if kind not in (PART, MORE, GONE) or len(fields) != {PART: 6, MORE: 4, GONE: 3}[kind]:
+    if not isinstance(items, list) or len(items) < 2 or not all(type(item) is int for item in items[:2]):
+        raise BadMessage(f"no datagram that begins with the protocol's version, {VERSION}, and its kind")
+    version, kind, *fields = items
+    if version != VERSION:
+        return Unreadable(version, _key_in(kind, fields))
+    if kind not in FIELDS or len(fields) != FIELDS[kind]:
         raise BadMessage(f"{len(items)} items are no datagram of kind {kind}")
+    if kind == CALL:
+        return CallDatagram(call_key(fields[0]), fields[0])
     session, number, digest, *rest = fields
     if not _is_bytes(session, SESSION_BYTES) or not _is_bytes(digest, DIGEST_BYTES):
         raise BadMessage(f"a session is {SESSION_BYTES} bytes, a digest {DIGEST_BYTES}")
@@ -127,36 +132,18 @@ def decode(data: bytes) -> Datagram:
     return Part(key, digest, count, index, chunk)
 
 
-def call_key(message: object) -> Key:
-    """Which call a message is; BadMessage if it is none.
-
-    Whether it may be made is not looked at here: one without a token gets an answer that says so.
-    """
-    if not isinstance(message, Mapping) or not all(isinstance(name, str) for name in message):
-        raise BadMessage("a call is a mapping from names")
-    for name in ("session", "host", "op"):
-        if not isinstance(message.get(name), str):
-            raise BadMessage(f"a call has a text for {name!r}; here it is {message.get(name)!r:.40}")
-    if not _SESSION.fullmatch(message["session"]):
-        raise BadMessage(f"a session is 32 hexadecimal digits, not {message['session'][:40]!r}")
-    if not _is_number(message.get("n"), 1, MAX_NUMBER):
-        raise BadMessage(f"calls are counted from 1, not {message.get('n')!r:.40}")
-    deadline_of(message)
-    return bytes.fromhex(message["session"]), message["n"]
-
-
-def deadline_of(message: Mapping[str, Any]) -> float:
-    """Within how many seconds a call is to be answered."""
-    given = message.get("deadline", DEADLINE)
-    if type(given) not in (int, float) or not math.isfinite(given) or not 0 < given <= LONGEST_DEADLINE:
-        raise BadMessage(f"a deadline is up to {LONGEST_DEADLINE:.0f} seconds from now, not {given!r:.40}")
-    return float(given)
+def _key_in(kind: int, fields: list[Any]) -> CallKey | None:
+    """Which call a datagram of another version makes, if it does so as ours do: then it can be answered."""
+    try:
+        return call_key(fields[0]) if kind == CALL and fields else None
+    except BadMessage:
+        return None
 
 
 # Answers.
 
 
-def pack_answer(answer: Mapping[str, Any]) -> bytes:
+def pack_answer(answer: Answer) -> bytes:
     """An answer as bytes, before it is cut into parts; BadMessage if there is no way to say it, or it is too long."""
     packed = _pack(answer, "an answer")
     if len(packed) > MOST_PARTS * PART_BYTES:
@@ -167,10 +154,10 @@ def pack_answer(answer: Mapping[str, Any]) -> bytes:
     return packed
 
 
-def unpack_answer(packed: bytes) -> Mapping[str, Any]:
+def unpack_answer(packed: bytes) -> Answer:
     """The answer that its bytes mean."""
-    answer = _unpack(packed)
-    if not isinstance(answer, dict) or not isinstance(answer.get("ok", answer.get("error")), dict):
+    answer: Answer = _unpack(packed)
+    if not is_answer(answer):
         raise BadMessage("an answer says `ok` or `error`, and what")
     return answer
 
@@ -180,7 +167,7 @@ def digest_of(packed: bytes) -> bytes:
     return hashlib.blake2b(packed, digest_size=DIGEST_BYTES).digest()
 
 
-def cut(key: Key, packed: bytes, digest: bytes, indices: Sequence[int]) -> list[Part]:
+def cut(key: CallKey, packed: bytes, digest: bytes, indices: Sequence[int]) -> list[Part]:
     """Some parts of an answer; numbers beyond the last are passed over."""
     count = max(1, -(-len(packed) // PART_BYTES))
     return [
@@ -191,11 +178,10 @@ def cut(key: Key, packed: bytes, digest: bytes, indices: Sequence[int]) -> list[
 
 
 def _pack_call(message: Mapping[str, Any]) -> bytes:
-    call_key(message)
-    packed = _pack((FORMAT, CALL, dict(message)), "a call")
-    if len(packed) > MAX_CALL:
+    packed = _pack((VERSION, CALL, dict(message)), "a call")
+    if len(packed) > MAX_DATAGRAM:
         raise BadMessage(
-            f"the call takes {len(packed):,} bytes, and a datagram has room for {MAX_CALL:,}; "
+            f"the call takes {len(packed):,} bytes, and a datagram has room for {MAX_DATAGRAM:,}; "
             "shorten its filter, or ask the controller over HTTP"
         )
     return packed

@@ -1,8 +1,9 @@
 """What a datagram says: an event, or a digest of what was sent so far. Bytes in, values out.
 
-A datagram is one MessagePack array: format, kind, publisher, sequence number, the address that it was published to
-(the last switch rewrites the packet's own), how many bits of it are the dz, the stamps (see `stamps`); an event
-goes on with its values by attribute name and, if there are any, the bytes that the application added.
+A datagram is one MessagePack array: the protocol's version, kind, publisher, sequence number, the address that it was
+published to (the last switch rewrites the packet's own), how many bits of it are the dz, the stamps (see
+`client/loss.py`); an event goes on with its values by attribute name and, if there are any, the bytes that the
+application added.
 """
 
 from __future__ import annotations
@@ -15,34 +16,29 @@ from typing import Any
 
 import msgpack
 
-from flowsieve.client.loss import MAX_NUMBER
 from flowsieve.content.schema import is_unicode
 from flowsieve.errors import BadMessage
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import MAX_LENGTH, Dz
-
-FORMAT = 1
-MAX_BYTES = 1232  # what every IPv6 link carries in one piece: 1280 less the headers of IPv6 and UDP
-MAX_CONTENT = 960  # of these, for values and data; the rest is enough for any stamps
-PUBLISHER_BYTES = 8
-ADDRESS_BYTES = (4, 16)
+from flowsieve.protocol.limits import ADDRESS_BYTES, MAX_CONTENT, MAX_DATAGRAM, MAX_NUMBER, PUBLISHER_BYTES
+from flowsieve.protocol.version import VERSION
 
 Stamps = tuple[int, ...]
 Value = bool | int | float | str
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a datagram is for."""
 
     EVENT = 0
     DIGEST = 1
 
 
-LENGTHS = {Kind.EVENT: (8, 9), Kind.DIGEST: (7,)}  # how many items a message of each kind has
-# How a message begins: an array of so many items, of which the first two are its format and kind.
+LENGTHS = {MessageKind.EVENT: (8, 9), MessageKind.DIGEST: (7,)}  # how many items a message of each kind has
+# How a message begins: an array of so many items, of which the first two are its version and kind.
 EVENT_START, LONG_START, DIGEST_START = (
-    bytes([0x90 + items, FORMAT, kind])
-    for items, kind in ((8, Kind.EVENT), (9, Kind.EVENT), (7, Kind.DIGEST))
+    bytes([0x90 + items, VERSION, kind])
+    for items, kind in ((8, MessageKind.EVENT), (9, MessageKind.EVENT), (7, MessageKind.DIGEST))
 )
 
 
@@ -50,7 +46,7 @@ EVENT_START, LONG_START, DIGEST_START = (
 class Message:
     """A datagram's content. `seq` counts the publisher's events from 1; a digest has that of the last one."""
 
-    kind: Kind
+    kind: MessageKind
     publisher: bytes
     seq: int
     destination: bytes
@@ -67,7 +63,7 @@ class Message:
 def encode(message: Message) -> bytes:
     """The bytes of a message; an event that does not fit a datagram is a BadMessage."""
     head = pack_head(message.publisher, message.seq, message.destination, message.bits, message.stamps)
-    if message.kind is Kind.DIGEST:
+    if message.kind is MessageKind.DIGEST:
         return DIGEST_START + head
     content = pack_content(message.values, message.data)
     return (LONG_START if message.data else EVENT_START) + head + content
@@ -94,15 +90,15 @@ def pack_content(values: Mapping[str, Any], data: bytes) -> bytes:
 
 def decode(datagram: bytes) -> Message:
     """The message that some bytes mean; BadMessage if they mean none, whatever they are."""
-    if len(datagram) > MAX_BYTES:
-        raise BadMessage(f"a datagram of {len(datagram):,} bytes; a message has at most {MAX_BYTES:,}")
+    if len(datagram) > MAX_DATAGRAM:
+        raise BadMessage(f"a datagram of {len(datagram):,} bytes; a message has at most {MAX_DATAGRAM:,}")
     try:
         items = msgpack.unpackb(datagram, use_list=False)
     except (ValueError, TypeError, RecursionError) as error:
         # A map whose key cannot be one is a TypeError; text that is no UTF-8 is a ValueError.
         raise BadMessage(f"a datagram that is no MessagePack: {error}") from None
-    if not isinstance(items, tuple) or not items or items[0] != FORMAT:
-        raise BadMessage(f"a datagram that does not begin with the format's number, {FORMAT}")
+    if not isinstance(items, tuple) or not items or items[0] != VERSION:
+        raise BadMessage(f"a datagram that does not begin with the protocol's version, {VERSION}")
     kind = _kind(items)
     _, _, publisher, seq, destination, bits, stamps, *rest = items
     if not isinstance(publisher, bytes) or len(publisher) != PUBLISHER_BYTES:
@@ -120,10 +116,10 @@ def decode(datagram: bytes) -> Message:
     return Message(kind, publisher, seq, destination, bits, stamps, values, data)
 
 
-def _kind(items: tuple[Any, ...]) -> Kind:
-    if len(items) < 2 or not _is_number(items[1], max(Kind)):
+def _kind(items: tuple[Any, ...]) -> MessageKind:
+    if len(items) < 2 or not _is_number(items[1], max(MessageKind)):
         raise BadMessage("the kind of a message is 0 for an event or 1 for a digest")
-    kind = Kind(items[1])
+    kind = MessageKind(items[1])
     if len(items) not in LENGTHS[kind]:
         raise BadMessage(f"{len(items)} items are no message of kind {kind.name.lower()}")
     return kind

@@ -12,6 +12,8 @@ from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
+from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Welcome:
     """The content space, the index, the tag in force, and where events for the host come in.
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
-    What the client asks for stays in force if it is heard of within `lease` seconds, again and again.
+    What the client asks for ends when the client has been silent for `lease` seconds.
     """
 
     host: str
@@ -40,6 +42,7 @@ class Welcome:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "version": VERSION,
             "host": self.host,
             "schema": self.schema.to_json(),
             "plan": plan_to_json(self.plan),
@@ -51,11 +54,15 @@ class Welcome:
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Welcome:
-        """What `to_json` wrote down."""
+        """What `to_json` wrote down; OtherVersion if a controller of another version did."""
+        check_version(controller=data.get("version", FIRST_VERSION))
         try:
             schema = Schema.parse(data["schema"])
             tag = Tag(Prefix.parse(data["tag"]))
             plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
-            return cls(data["host"], plan, tag, data["address"], data["interface"], float(data["lease"]))
+            lease = float(data["lease"])
+            if not 0 < lease <= LONGEST_LEASE:
+                raise BadInput(f"a lease of {lease} seconds; right is up to {LONGEST_LEASE:g}")
+            return cls(data["host"], plan, tag, data["address"], data["interface"], lease)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None

@@ -14,12 +14,13 @@ from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.flow.tables.compiler import Tables
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
 from flowsieve.network.port_numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
@@ -37,7 +38,6 @@ from flowsieve.southbound.socket_address import Address
 CONTROLLER = "controller"
 KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *REACH_KEYS)
 DEADLINE_SECONDS = 30.0
-LONGEST_SECONDS = 86400.0
 LARGEST_COUNT = 1_000_000
 FOUND = "found"  # in the place of what is not configured
 INBAND_RATE = 2000  # packets per second and host that are handed to the controller
@@ -266,7 +266,7 @@ def _count(section: Section, key: str, default: int) -> int:
 
 def _seconds(section: Section, key: str, default: float) -> float:
     value = section.table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
-        section.wrong(key, f"{key} is {shown(value)}; right is a number of seconds up to {LONGEST_SECONDS:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_LEASE:
+        section.wrong(key, f"{key} is {shown(value)}; right is a number of seconds up to {LONGEST_LEASE:g}")
         return default
     return float(value)

@@ -147,7 +147,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
             promises = Promises(desk.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
-                desk, fabric.send_packet, lambda *place: host_behind(dispatcher.state.topology, *place)
+                desk.call, fabric.send_packet, lambda *place: host_behind(dispatcher.state.topology, *place)
             )
             discoverer = Discoverer(
                 fabric,

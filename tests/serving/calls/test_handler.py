@@ -11,19 +11,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lossy import Network, Weather
 from office import ENCODING, GROUPS, NETWORK, SCHEMA, SECONDS, Client, Office, play, run, told, until
 
+from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.request import Op
+from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.protocol.welcome import Welcome
-from flowsieve.serving.calls import handler as desk_module
-from flowsieve.serving.calls import sessions as guests_module
+from flowsieve.serving.calls import handler as handler_module
+from flowsieve.serving.calls import sessions as sessions_module
 from flowsieve.serving.calls.handler import AT_ONCE
 from flowsieve.serving.calls.tokens import Tokens
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk_module, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(handler_module, "TICK_SECONDS", 0.01)
 
 
 def entries(office: Office) -> int:
@@ -43,6 +46,38 @@ def test_hello_is_answered_by_all_that_a_client_needs(tmp_path: Path) -> None:
         assert entries(office) == 0
 
     play(tmp_path, story)
+
+
+def test_hello_of_another_version_is_told_and_begins_no_session(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        kind, text = await office.client().wrong(1, "hello", version=2)
+        assert kind == "bad"
+        assert "the client speaks version 2 of flowsieve's protocol and the controller version 1" in text
+        assert len(office.handler.leases) == 0
+        await office.client().ok(1, "hello", version=1)
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("lease", [5.0, 301.0, LONGEST_LEASE])
+def test_a_session_is_renewed_in_band_whatever_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lease: float
+) -> None:
+    monkeypatch.setattr("flowsieve.client.control_session.RENEWALS", lease / 0.01)
+
+    async def story(office: Office) -> None:
+        network = Network(office.handler, Weather(), hosts={1: "ann"})
+        connection = ControlConnection(network.transport(1), "ann")
+        assert (await connection.ask("hello"))["lease"] == lease
+        await connection.ask("sub", filter="live")
+        connection.held, before = 1, network.server.counters.answered
+        connection.keep(lease)
+        await until(lambda: network.server.counters.answered > before + 2)
+        assert not connection.lost.done()
+        await connection.close()
+        assert office.ids == ([], [])
+
+    play(tmp_path, story, lease=lease)
 
 
 def test_requests_are_served_and_their_answers_say_what_is_owed(tmp_path: Path) -> None:
@@ -105,17 +140,16 @@ def test_nonsense_gets_an_error_and_changes_nothing(tmp_path: Path) -> None:
             ({"deadline": float("inf")}, "deadline = inf"),
             ({"stats": []}, "stats = []"),
             ({"stats": {"sent": -1}}, "stats = {"),
-            ({"holds": "x"}, "holds = 'x'"),
             ({"op": "unsub"}, "nothing of the id None"),
             ({"op": "unsub", "id": "x"}, "nothing of the id 'x' that unsub could end"),
         ):
-            kind, text = told(await office.desk.call({**good, **change}))
+            kind, text = told(await office.handler.call({**good, **change}))
             assert (kind, wrong in text) == ("bad", True), (str(change)[:80], kind, text[:200])
             good["n"] += 1
         for message in ([], None, "sub", 5):
-            assert told(await office.desk.call(message))[0] == "bad"  # type: ignore[arg-type]
+            assert told(await office.handler.call(message))[0] == "bad"  # type: ignore[arg-type]
         assert entries(office) == 0
-        assert "ok" in await office.desk.call(good)
+        assert "ok" in await office.handler.call(good)
 
     play(tmp_path, story)
 
@@ -126,7 +160,7 @@ values = st.recursive(
     max_leaves=5,
 )
 fields = st.sampled_from(
-    ["session", "n", "host", "token", "op", "id", "filter", "answered", "deadline", "stats", "holds"]
+    ["session", "n", "host", "token", "op", "id", "filter", "answered", "deadline", "stats", "version"]
 )
 
 
@@ -139,7 +173,7 @@ def test_whatever_a_call_says_it_gets_an_answer(shared_office: SharedOffice, cha
 
 
 class SharedOffice:
-    """A desk for many calls that change nothing."""
+    """A handler for many calls that change nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.loop = asyncio.new_event_loop()
@@ -147,7 +181,7 @@ class SharedOffice:
         self._office = self.loop.run_until_complete(self._opened.__aenter__())
 
     def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self.loop.run_until_complete(self._office.desk.call(message))
+        return self.loop.run_until_complete(self._office.handler.call(message))
 
     def close(self) -> None:
         self.loop.run_until_complete(self._opened.__aexit__(None, None, None))
@@ -328,9 +362,9 @@ def test_what_was_answered_is_forgotten_and_not_carried_out_again(tmp_path: Path
         ann = office.client()
         for n in range(1, 101):
             await ann.ok(n, "sub", filter=f"price == {n}", answered=n)
-        guest = office.desk._guests.find(ann.session)
-        assert guest is not None
-        assert list(guest.answers) == [100]
+        client = office.handler._sessions.find(ann.session)
+        assert client is not None
+        assert list(client.answers) == [100]
         assert office.dispatcher.ledger.record(ann.session, 99) is None
         kind, text = await ann.wrong(50, "sub", filter="price == 50")
         assert (kind, text) == ("bad", "call 50 was answered, and you said so")
@@ -350,7 +384,7 @@ def test_only_who_has_a_hosts_token_calls_for_it(tmp_path: Path) -> None:
         for token in ("", "x", "ä", "\ud800", tokens.of("bob")):
             kind, text = await ann.wrong(1, "sub", filter="live", token=token)
             assert (kind, "that of host 'ann'" in text) == ("denied", True)
-        assert len(office.desk.leases) == 0
+        assert len(office.handler.leases) == 0
         await ann.ok(1, "sub", filter="live", token=tokens.of("ann"))
 
     play(tmp_path, story, tokens=tokens)
@@ -359,8 +393,8 @@ def test_only_who_has_a_hosts_token_calls_for_it(tmp_path: Path) -> None:
 def test_a_call_from_another_hosts_port_is_denied(tmp_path: Path) -> None:
     async def story(office: Office) -> None:
         call = {"session": "a" * 32, "n": 1, "host": "ann", "op": "hello"}
-        assert told(await office.desk.call(call, "bob"))[0] == "denied"
-        assert "ok" in await office.desk.call(call, "ann")
+        assert told(await office.handler.call(call, "bob"))[0] == "denied"
+        assert "ok" in await office.handler.call(call, "ann")
 
     play(tmp_path, story)
 
@@ -394,7 +428,7 @@ def test_ids_are_unique_and_only_their_own_client_ends_them(tmp_path: Path) -> N
     play(tmp_path, story)
 
 
-def test_names_that_the_desk_gives_are_new_also_after_a_restart(tmp_path: Path) -> None:
+def test_ids_that_the_controller_gives_are_new_also_after_a_restart(tmp_path: Path) -> None:
     async def story() -> None:
         office = Office(tmp_path)
         async with office.open():
@@ -420,7 +454,7 @@ def test_who_asks_too_much_at_once_is_told_to_wait_and_nothing_is_done(tmp_path:
         assert [told(task.result())[0] for task in many if task.done()] == ["busy"]
         others = [asyncio.create_task(more.ask(n, "sub", filter="live")) for n in range(1, 13)]
         await until(lambda: sum(task.done() for task in others) == 2)
-        assert office.desk.under_way == AT_ONCE + 10
+        assert office.handler.under_way == AT_ONCE + 10
         assert told(await office.client("bob", 2).ask(2, "renew"))[0] == "busy"
         office.fabric.connect("s1")
         await asyncio.gather(*many, *others)
@@ -433,7 +467,7 @@ def test_who_asks_too_much_at_once_is_told_to_wait_and_nothing_is_done(tmp_path:
 def test_a_client_that_hears_no_answer_has_to_say_so_some_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guests_module, "MOST_UNHEARD", 5)
+    monkeypatch.setattr(sessions_module, "MOST_UNHEARD", 5)
 
     async def story(office: Office) -> None:
         ann = office.client()
@@ -448,13 +482,13 @@ def test_a_client_that_hears_no_answer_has_to_say_so_some_time(
 
 def test_sessions_without_number_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(office: Office) -> None:
-        office.desk._guests = guests_module.Guests(most=50, most_of_a_host=40)
+        office.handler._sessions = sessions_module.ClientSessions(most=50, most_of_a_host=40)
         kinds = [(await office.client("ann", n).ask(1, "hello")).keys() for n in range(60)]
         assert [list(keys) for keys in kinds] == [["ok"]] * 40 + [["error"]] * 20
         await office.client("bob", 99).ok(1, "sub", filter="live")
         assert (await office.client("ann", 41).wrong(1, "hello"))[0] == "busy"
-        await until(lambda: len(office.desk._guests) == 0)
-        assert len(office.desk.leases) == 0
+        await until(lambda: len(office.handler._sessions) == 0)
+        assert len(office.handler.leases) == 0
         assert list(office.dispatcher.ledger.sessions) == []
         assert office.ids == ([], [])
         await office.client("ann", 41).ok(1, "hello")
@@ -513,7 +547,7 @@ def test_an_observer_hears_of_every_call(tmp_path: Path) -> None:
         await ann.ok(1, "sub", filter="live")
         await ann.ok(2, "renew", stats={"sent": 3})
         await ann.wrong(3, "sub", filter="nothing")
-        await office.desk.call({})
+        await office.handler.call({})
         assert seen.calls == [("sub", "ok"), ("renew", "ok"), ("sub", "bad"), ("unknown", "bad")]
         assert seen.reports == [(ann.session, {"sent": 3})]
 
@@ -533,7 +567,7 @@ def test_a_session_lives_while_a_call_of_it_is_under_way_and_no_longer(tmp_path:
         office.fabric.connect("s1")
         assert (await waiting)["id"] == "ann-2"
         await until(lambda: office.ids == ([], []))
-        await until(lambda: len(office.desk._guests) == 0)
+        await until(lambda: len(office.handler._sessions) == 0)
 
     play(tmp_path, story, lease=0.05)
 
@@ -594,7 +628,7 @@ def test_where_nothing_can_be_written_what_a_client_left_is_ended_later(tmp_path
         assert office.ids == (["ann-1"], [])
         journal._database.execute("PRAGMA query_only = 0")
         await until(lambda: office.ids == ([], []))
-        await until(lambda: len(office.desk._guests) == 0)
+        await until(lambda: len(office.handler._sessions) == 0)
 
     play(tmp_path, story, lease=0.02)
 

@@ -40,7 +40,7 @@ VIEWS = (
 
 
 class Place:
-    """A desk behind a unix socket, and a client of it."""
+    """A handler behind a unix socket, and a client of it."""
 
     def __init__(self, office: Office, path: Path, http: httpx.AsyncClient) -> None:
         self.office, self.path, self.http = office, path, http
@@ -67,7 +67,7 @@ async def opened(folder: Path, **options: Any) -> AsyncIterator[Place]:
     path = folder / "control"
     async with (
         Office(folder).open(**options) as office,
-        taking_calls(office.desk, office.dispatcher, [f"unix:{path}"], Metrics()),
+        taking_calls(office.handler, office.dispatcher, [f"unix:{path}"], Metrics()),
         httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=str(path)), base_url="http://x", timeout=10
         ) as http,
@@ -104,11 +104,11 @@ def test_calls_are_carried_out_once(tmp_path: Path) -> None:
 def test_what_is_wrong_has_its_status(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
         assert "did you mean 'price'" in told(await place.call(filter="prise < 3"), 400, "bad")
-        place.office.desk.most = 0
+        place.office.handler.most = 0
         busy = await place.call(n=2)
         assert told(busy, 503, "busy")
         assert busy.headers["Retry-After"] == "1"
-        place.office.desk.most = 9
+        place.office.handler.most = 9
         assert (await place.call(n=2, op="adv", filter="True")).status_code == 200
         assert told(await place.call(host="bob"), 403, "denied")
         place.office.fabric.disconnect("s2")
@@ -289,7 +289,7 @@ def test_a_view_is_of_the_state_as_it_is_now(tmp_path: Path) -> None:
 
 def test_two_controllers_do_not_take_one_socket_but_a_dead_ones_is_taken(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
-        app = make_app(place.office.desk, place.office.dispatcher)
+        app = make_app(place.office.handler, place.office.dispatcher)
         with pytest.raises(BadInput, match="another controller listens there"):
             async with HttpServer(app, [f"unix:{place.path}"]):
                 pass
@@ -310,7 +310,7 @@ def test_two_controllers_do_not_take_one_socket_but_a_dead_ones_is_taken(tmp_pat
 
 def test_where_nothing_can_be_taken_it_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
-        app = make_app(place.office.desk, place.office.dispatcher)
+        app = make_app(place.office.handler, place.office.dispatcher)
         file, first = tmp_path / "file", tmp_path / "first"
         file.write_text("of somebody")
         for address, why in (
@@ -332,7 +332,7 @@ def test_tcp_will_do_as_well_and_interests_outlive_the_server(tmp_path: Path, ho
     async def story() -> None:
         office = Office(tmp_path)
         async with asyncio.timeout(SECONDS), office.open():
-            server = HttpServer(make_app(office.desk, office.dispatcher), [f"tcp:{host}:0"])
+            server = HttpServer(make_app(office.handler, office.dispatcher), [f"tcp:{host}:0"])
             async with server, httpx.AsyncClient() as http:
                 answer = await http.post(f"http://{host}:{server.port}/v1/calls", json=CALL)
                 assert answer.status_code == 200

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lossy import SWITCH, CountingDesk, Network, Weather, message
+from lossy import SWITCH, CountingHandler, Network, Weather, message
 from patience import run
 
+from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import BadInput, BadMessage, ControlLost, Refused, SwitchError
 from flowsieve.header.frame import parse
-from flowsieve.protocol.call_datagram import Call, Gone, More, Part, call_key, decode, encode
+from flowsieve.protocol.call import call_key
+from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, decode, encode, unpack_answer
 from flowsieve.serving.inband.inband_server import InbandServer, beside
 from flowsieve.southbound.fabric import Packet
 
@@ -26,9 +29,9 @@ def packet(network: Network, datagram: Any, port: int = 1) -> Packet:
     return Packet(SWITCH, port, network.frame(port, encode(datagram)))
 
 
-def call(**given: Any) -> Call:
+def call(**given: Any) -> CallDatagram:
     asked = message(**given)
-    return Call(call_key(asked), asked)
+    return CallDatagram(call_key(asked), asked)
 
 
 async def settle() -> None:
@@ -39,11 +42,11 @@ async def settle() -> None:
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_call_is_answered(family):
     async def main() -> None:
-        desk = CountingDesk()
-        network = Network(desk, FAIR, family=family)
+        handler = CountingHandler()
+        network = Network(handler, FAIR, family=family)
         answer = await network.transport(3).call(message(host="h3"))
         assert answer == {"ok": {"n": 1, "long": ""}}
-        assert desk.hosts == {"h3"}
+        assert handler.hosts == {"h3"}
         assert (network.server.counters.received, network.server.counters.answered) == (1, 1)
 
     run(main())
@@ -56,8 +59,8 @@ def test_every_call_is_answered_once_within_its_deadline_whatever_gets_lost(loss
     hosts, calls = 5, 40
 
     async def main() -> None:
-        desk = CountingDesk(seconds=0.05)
-        network = Network(desk, weather, seed)
+        handler = CountingHandler(seconds=0.05)
+        network = Network(handler, weather, seed)
         loop = asyncio.get_running_loop()
 
         async def client(port: int) -> None:
@@ -75,8 +78,8 @@ def test_every_call_is_answered_once_within_its_deadline_whatever_gets_lost(loss
         async with asyncio.TaskGroup() as group:
             for port in range(1, hosts + 1):
                 group.create_task(client(port))
-        assert len(desk.executed) == hosts * calls
-        assert set(desk.executed.values()) == {1}
+        assert len(handler.executed) == hosts * calls
+        assert set(handler.executed.values()) == {1}
         assert network.server.counters.malformed > 0  # truncated ones came, too
         await settle()
         assert not network.server._under_way and not network.server._sending
@@ -98,19 +101,19 @@ def test_every_call_is_answered_once_within_its_deadline_whatever_gets_lost(loss
 )
 def test_answers_of_any_length_come_whole_in_any_weather(weather, seed, sizes):
     async def main() -> None:
-        desk = CountingDesk()
-        transport = Network(desk, weather, seed).transport(1)
+        handler = CountingHandler()
+        transport = Network(handler, weather, seed).transport(1)
         calls = [transport.call(message(n, size=size, deadline=300)) for n, size in enumerate(sizes, 1)]
         answers = await asyncio.gather(*calls)
         assert [len(answer["ok"]["long"]) for answer in answers] == sizes
-        assert set(desk.executed.values()) == {1}
+        assert set(handler.executed.values()) == {1}
 
     run(main())
 
 
 def test_a_long_answer_is_asked_for_a_few_parts_at_a_time():
     async def main() -> None:
-        network = Network(CountingDesk(), FAIR)
+        network = Network(CountingHandler(), FAIR)
         answer = await network.transport(1).call(message(size=100_000))
         assert len(answer["ok"]["long"]) == 100_000
         kinds = [type(decode(parse(sent).payload)) for sent in network.sent]
@@ -123,9 +126,11 @@ def test_a_long_answer_is_asked_for_a_few_parts_at_a_time():
 
 def test_a_call_that_nobody_answers_is_given_up_at_its_deadline():
     async def main() -> None:
-        network = Network(CountingDesk(), Weather(loss=1.0))
+        network = Network(CountingHandler(), Weather(loss=1.0))
         loop = asyncio.get_running_loop()
-        with pytest.raises(ControlLost, match="did not answer 'echo' through the network: no answer in time"):
+        with pytest.raises(
+            ControlLost, match="did not answer 'renew' through the network: no answer in time"
+        ):
             await network.transport(1).call(message(deadline=7))
         assert loop.time() == pytest.approx(7)
 
@@ -134,7 +139,7 @@ def test_a_call_that_nobody_answers_is_given_up_at_its_deadline():
 
 def test_calls_under_way_end_when_the_transport_is_closed():
     async def main() -> None:
-        transport = Network(CountingDesk(), Weather(loss=1.0)).transport(1)
+        transport = Network(CountingHandler(), Weather(loss=1.0)).transport(1)
         asked = asyncio.create_task(transport.call(message()))
         await asyncio.sleep(1)
         await transport.close()
@@ -146,7 +151,7 @@ def test_calls_under_way_end_when_the_transport_is_closed():
 
 def test_a_number_cannot_be_used_twice_at_a_time():
     async def main() -> None:
-        transport = Network(CountingDesk(), FAIR).transport(1)
+        transport = Network(CountingHandler(), FAIR).transport(1)
         first = asyncio.create_task(transport.call(message()))
         await asyncio.sleep(0)
         with pytest.raises(BadInput, match="under way already; right is a new number"):
@@ -159,7 +164,7 @@ def test_a_number_cannot_be_used_twice_at_a_time():
 
 def test_a_call_that_is_too_long_is_refused_before_it_is_sent():
     async def main() -> None:
-        network = Network(CountingDesk(), FAIR)
+        network = Network(CountingHandler(), FAIR)
         with pytest.raises(BadMessage, match="ask the controller over HTTP"):
             await network.transport(1).call(message(filter="x" * 2000))
         assert network.server.counters.received == 0
@@ -167,12 +172,12 @@ def test_a_call_that_is_too_long_is_refused_before_it_is_sent():
     run(main())
 
 
-def test_a_slow_desk_is_asked_once_however_often_the_call_comes():
+def test_a_slow_handler_is_asked_once_however_often_the_call_comes():
     async def main() -> None:
-        desk = CountingDesk(seconds=10)
-        network = Network(desk, FAIR)
+        handler = CountingHandler(seconds=10)
+        network = Network(handler, FAIR)
         await network.transport(1).call(message())
-        assert desk.calls == 1
+        assert handler.calls == 1
         assert network.server.counters.repeated > 5
         assert network.server.counters.answered == 1
 
@@ -181,8 +186,8 @@ def test_a_slow_desk_is_asked_once_however_often_the_call_comes():
 
 def test_an_answer_whose_parts_are_gone_is_asked_for_anew():
     async def main() -> None:
-        desk = CountingDesk()
-        network = Network(desk, FAIR)
+        handler = CountingHandler()
+        network = Network(handler, FAIR)
         transport = network.transport(1)
         asked = asyncio.create_task(transport.call(message(size=50_000)))
         while len(network.sent) < 5:
@@ -190,7 +195,7 @@ def test_an_answer_whose_parts_are_gone_is_asked_for_anew():
         network.server._kept._answers.clear()  # as after a restart of the controller
         assert len((await asked)["ok"]["long"]) == 50_000
         assert Gone in {type(decode(parse(sent).payload)) for sent in network.sent}
-        assert (desk.calls, desk.executed.total()) == (2, 1)
+        assert (handler.calls, handler.executed.total()) == (2, 1)
 
     run(main())
 
@@ -201,8 +206,8 @@ def test_an_answer_whose_parts_are_gone_is_asked_for_anew():
 @given(st.data(), st.sampled_from([4, 6]))
 def test_random_bytes_do_no_harm(data, family):
     async def main() -> None:
-        desk = CountingDesk()
-        network = Network(desk, FAIR, family=family)
+        handler = CountingHandler()
+        network = Network(handler, FAIR, family=family)
         good = network.frame(1, encode(call()))
         for _ in range(20):
             payload = data.draw(st.binary(max_size=60))
@@ -220,7 +225,7 @@ def test_random_bytes_do_no_harm(data, family):
         await settle()
         before = network.server.counters
         assert before.received >= 80
-        assert before.malformed >= 80
+        assert before.malformed + before.other_version >= 80
         network.server.heard(Packet(SWITCH, 1, good))
         await settle()
         assert network.server.counters.answered == before.answered + 1
@@ -230,7 +235,7 @@ def test_random_bytes_do_no_harm(data, family):
 
 def test_what_switches_say_to_each_other_is_passed_over_and_not_counted():
     async def main() -> None:
-        network = Network(CountingDesk(), FAIR)
+        network = Network(CountingHandler(), FAIR)
         network.server.heard(Packet(SWITCH, 1, bytes(12) + b"\x88\xcc" + bytes(40)))
         assert network.server.counters.received == 0
 
@@ -239,26 +244,26 @@ def test_what_switches_say_to_each_other_is_passed_over_and_not_counted():
 
 def test_a_port_that_is_no_hosts_gets_no_answer():
     async def main() -> None:
-        desk = CountingDesk()
-        network = Network(desk, FAIR)
+        handler = CountingHandler()
+        network = Network(handler, FAIR)
         network.server.heard(packet(network, call(), port=100))
         network.server.heard(packet(network, More((bytes(16), 1), bytes(8), (0,)), port=100))
         await settle()
         assert network.server.counters.foreign == 2
-        assert desk.calls == 0
+        assert handler.calls == 0
         assert network.sent == []
 
     run(main())
 
 
-def test_a_call_in_another_hosts_name_is_denied_and_the_desk_not_bothered():
+def test_a_call_in_another_hosts_name_is_denied_and_the_handler_not_bothered():
     async def main() -> None:
-        desk = CountingDesk()
-        network = Network(desk, FAIR)
+        handler = CountingHandler()
+        network = Network(handler, FAIR)
         answer = await network.transport(1).call(message(host="h2"))
         assert answer["error"]["kind"] == "denied"
         assert "no port of host 'h2'" in answer["error"]["text"]
-        assert desk.calls == 0
+        assert handler.calls == 0
         assert network.server.counters.forged == 1
 
     run(main())
@@ -266,7 +271,7 @@ def test_a_call_in_another_hosts_name_is_denied_and_the_desk_not_bothered():
 
 def test_another_ports_answers_are_not_given_away():
     async def main() -> None:
-        network = Network(CountingDesk(), FAIR)
+        network = Network(CountingHandler(), FAIR)
         network.server.heard(packet(network, call(size=5000)))
         await settle()
         first = decode(parse(network.sent.pop()).payload)
@@ -284,11 +289,49 @@ def test_another_ports_answers_are_not_given_away():
 )
 def test_a_client_that_answers_is_passed_over(datagram):
     async def main() -> None:
-        network = Network(CountingDesk(), FAIR)
+        network = Network(CountingHandler(), FAIR)
         network.server.heard(packet(network, datagram))
         await settle()
         assert network.server.counters.malformed == 1
         assert network.sent == []
+
+    run(main())
+
+
+def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
+    async def main() -> None:
+        handler = CountingHandler()
+        network = Network(handler, FAIR)
+        for items in ([2, 0, message()], [2, 0, {"session": "?"}], [3, 9, b"something new"]):
+            network.server.heard(Packet(SWITCH, 1, network.frame(1, msgpack.packb(items))))
+        await settle()
+        counters = network.server.counters
+        assert (counters.other_version, counters.answered, counters.malformed) == (3, 1, 0)
+        (part,) = [decode(parse(sent).payload) for sent in network.sent]
+        assert isinstance(part, Part) and part.key == call_key(message())
+        answer = unpack_answer(part.chunk)
+        assert answer["error"]["kind"] == "bad"
+        assert "the client speaks version 2" in answer["error"]["text"]
+        assert "the controller version 1; install the same release" in answer["error"]["text"]
+        assert handler.calls == 0
+
+    run(main())
+
+
+def test_a_controller_of_another_version_is_why_nobody_answers():
+    class Newer:
+        def send(self, datagram: bytes) -> None:
+            self.hear(msgpack.packb([2, 7, "an answer that we cannot read"]))
+
+        def listen(self, hear: Callable[[bytes], None]) -> None:
+            self.hear = hear
+
+        def close(self) -> None: ...
+
+    async def main() -> None:
+        wrong = "no answer in time; the client speaks version 1 .* and the controller version 2; install"
+        with pytest.raises(ControlLost, match=wrong):
+            await InbandTransport(Newer()).call(message(deadline=3))
 
     run(main())
 
@@ -298,12 +341,12 @@ def test_a_client_that_answers_is_passed_over(datagram):
 
 def test_beyond_so_many_calls_the_server_is_busy_and_says_so():
     async def main() -> None:
-        desk = CountingDesk(seconds=5)
-        network = Network(desk, FAIR, most_calls=3, most_of_a_host=2)
+        handler = CountingHandler(seconds=5)
+        network = Network(handler, FAIR, most_calls=3, most_of_a_host=2)
         for port, n in ((1, 1), (1, 2), (1, 3), (2, 4), (2, 5), (3, 6)):
             network.server.heard(packet(network, call(n=n, host=f"h{port}"), port))
         await settle()
-        assert desk.calls == 3
+        assert handler.calls == 3
         assert network.server.counters.busy == 3
         said = [decode(parse(sent).payload) for sent in network.sent]
         assert all(isinstance(part, Part) and b"busy" in part.chunk for part in said)
@@ -311,26 +354,26 @@ def test_beyond_so_many_calls_the_server_is_busy_and_says_so():
         await asyncio.sleep(5)
         network.server.heard(packet(network, call(n=7)))
         await settle()
-        assert desk.calls == 4
+        assert handler.calls == 4
 
     run(main())
 
 
 def test_a_busy_server_is_asked_again_until_it_has_room():
     async def main() -> None:
-        desk = CountingDesk(seconds=3)
-        network = Network(desk, FAIR, most_of_a_host=1)
+        handler = CountingHandler(seconds=3)
+        network = Network(handler, FAIR, most_of_a_host=1)
         transport = network.transport(1)
         answers = await asyncio.gather(*(transport.call(message(n, deadline=60)) for n in range(1, 6)))
         assert [answer["ok"]["n"] for answer in answers] == [1, 2, 3, 4, 5]
-        assert set(desk.executed.values()) == {1}
+        assert set(handler.executed.values()) == {1}
 
     run(main())
 
 
 def test_a_server_that_stays_busy_is_the_answer_at_the_deadline():
     async def main() -> None:
-        network = Network(CountingDesk(seconds=100), FAIR, most_calls=1)
+        network = Network(CountingHandler(seconds=100), FAIR, most_calls=1)
         transport = network.transport(1)
         first = asyncio.create_task(transport.call(message(1, deadline=200)))
         await asyncio.sleep(1)
@@ -350,8 +393,8 @@ def test_what_waits_to_be_sent_is_bounded():
         async def send(switch: str, port: int, data: bytes) -> None:
             await never.wait()
 
-        server = InbandServer(CountingDesk(), send, lambda switch, port: f"h{port}")
-        network = Network(CountingDesk(), FAIR)
+        server = InbandServer(CountingHandler().call, send, lambda switch, port: f"h{port}")
+        network = Network(CountingHandler(), FAIR)
         for n in range(1, 2001):
             server.heard(packet(network, call(n=n, host="h2")))
         await settle()
@@ -364,10 +407,10 @@ def test_what_waits_to_be_sent_is_bounded():
     run(main())
 
 
-# Desks and switches that fail.
+# Handlers and switches that fail.
 
 
-class FailingDesk:
+class FailingHandler:
     def __init__(self, outcome: Exception | Mapping[str, Any]) -> None:
         self._outcome = outcome
 
@@ -386,9 +429,9 @@ class FailingDesk:
         ({"ok": {"x": bytes(5 << 20)}}, "ask the controller over HTTP"),
     ],
 )
-def test_a_desk_that_fails_is_an_answer_that_says_so(outcome, text):
+def test_a_handler_that_fails_is_an_answer_that_says_so(outcome, text):
     async def main() -> None:
-        network = Network(FailingDesk(outcome), FAIR)
+        network = Network(FailingHandler(outcome), FAIR)
         answer = await network.transport(1).call(message())
         assert answer["error"]["kind"] == "failed"
         assert text in answer["error"]["text"]
@@ -401,8 +444,8 @@ def test_a_switch_that_cannot_send_is_counted():
         async def send(switch: str, port: int, data: bytes) -> None:
             raise SwitchError("it is not connected")
 
-        server = InbandServer(CountingDesk(), send, lambda switch, port: f"h{port}")
-        server.heard(packet(Network(CountingDesk(), FAIR), call()))
+        server = InbandServer(CountingHandler().call, send, lambda switch, port: f"h{port}")
+        server.heard(packet(Network(CountingHandler(), FAIR), call()))
         await settle()
         assert (server.counters.answered, server.counters.unsent) == (1, 1)
 
@@ -411,14 +454,14 @@ def test_a_switch_that_cannot_send_is_counted():
 
 def test_after_it_was_closed_nothing_is_answered():
     async def main() -> None:
-        desk = CountingDesk(seconds=5)
-        network = Network(desk, FAIR)
+        handler = CountingHandler(seconds=5)
+        network = Network(handler, FAIR)
         network.server.heard(packet(network, call(n=1)))
         await asyncio.sleep(1)
         await network.server.close()
         network.server.heard(packet(network, call(n=2)))
         await asyncio.sleep(10)
-        assert desk.calls == 1
+        assert handler.calls == 1
         assert network.sent == []
 
     run(main())

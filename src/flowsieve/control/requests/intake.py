@@ -16,7 +16,8 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.dependencies import Dependencies
 from flowsieve.control.state import Outcome
 from flowsieve.control.switches.fleet import Fleet
-from flowsieve.errors import BadInput, FlowsieveError, Refused, SwitchError, kind_of
+from flowsieve.errors import BadInput, FlowsieveError, Refused, SwitchError
+from flowsieve.protocol.answer import kind_of
 
 
 @dataclass(frozen=True, slots=True)

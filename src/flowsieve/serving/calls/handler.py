@@ -16,24 +16,16 @@ from typing import Any, Protocol
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import shown
 from flowsieve.control.memory.journal import Origin
-from flowsieve.control.request import Op, Request
+from flowsieve.control.request import Op, Request, free_id
 from flowsieve.control.requests.ledger import Ledger, RequestRecord
 from flowsieve.control.state import ControlState, Outcome
-from flowsieve.errors import (
-    KINDS,
-    BadInput,
-    BadMessage,
-    Busy,
-    Denied,
-    FlowsieveError,
-    kind_of,
-    nearest,
-)
+from flowsieve.errors import BadInput, BadMessage, Busy, Denied, FlowsieveError, nearest
 from flowsieve.header.encoding import Encoding
-from flowsieve.protocol.call import Call
+from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_in, refusal
+from flowsieve.protocol.call import HELLO, Call
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.leases import Leases
-from flowsieve.serving.calls.sessions import Answer, Guest, Guests
+from flowsieve.serving.calls.sessions import ClientSession, ClientSessions
 from flowsieve.serving.calls.tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -45,7 +37,7 @@ TICK_SECONDS = 0.5
 _REQUESTS = {op.value: op for op in Op}
 
 
-class Service(Protocol):
+class RequestService(Protocol):
     """What serves requests: a controller, as far as clients are concerned."""
 
     @property
@@ -71,7 +63,7 @@ class Service(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever counts what happens at the desk."""
+    """Counts calls, and what clients report."""
 
     def asked(self, op: str, outcome: str, seconds: float) -> None: ...
 
@@ -81,7 +73,7 @@ class Observer(Protocol):
 
 
 class CallHandler:
-    """`call` answers; `run` ends what nobody has asked for in a while.
+    """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
     is believed.
@@ -89,7 +81,7 @@ class CallHandler:
 
     def __init__(
         self,
-        service: Service,
+        service: RequestService,
         groups: Mapping[str, str],
         interface: str | None = None,
         *,
@@ -107,12 +99,12 @@ class CallHandler:
         self.most = most
         self._numbers = count(1)
         self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
-        self._guests = Guests()
+        self._sessions = ClientSessions()
         self._endings = asyncio.Semaphore(AT_ONCE)
         for session in service.ledger.sessions:
             host = service.ledger.host(session)
             if host is not None:
-                self._guests.restore(session, host)
+                self._sessions.restore(session, host)
             self.leases.renew(session, time.monotonic(), service.ledger.promised)
 
     @property
@@ -135,13 +127,12 @@ class CallHandler:
     def take(
         self, message: Mapping[str, Any], tell: Callable[[Answer], None], host: str | None = None
     ) -> None:
-        """Have a call answered: `tell` hears it, now or later; it is carried out whoever waits for it."""
+        """Have a call answered: `tell` gets the answer, now or later; it is carried out even if nobody waits."""
         start, op = time.perf_counter(), "unknown"
 
         def answer(told: Answer) -> None:
             if self._observer is not None:
-                outcome = "ok" if "ok" in told else str(told["error"]["kind"])
-                self._observer.asked(op, outcome, time.perf_counter() - start)
+                self._observer.asked(op, kind_in(told) or "ok", time.perf_counter() - start)
             tell(told)
 
         try:
@@ -150,7 +141,7 @@ class CallHandler:
             self._check(call, host)
             found = self._once(call)
         except FlowsieveError as error:
-            answer(_error(kind_of(error), str(error)))
+            answer(answer_of(error))
             return
         if isinstance(found, asyncio.Task):
             found.add_done_callback(lambda task: answer(_LOST if task.cancelled() else task.result()))
@@ -158,13 +149,13 @@ class CallHandler:
             answer(found)
 
     async def run(self) -> None:
-        """Until cancelled, end the interests of clients that are not heard of any more."""
+        """Until cancelled, end the interests of clients that have fallen silent."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(TICK_SECONDS)
                 for session in self.leases.ended(time.monotonic()):
-                    guest = self._guests.find(session)
-                    if guest is not None and guest.under_way:
+                    client = self._sessions.find(session)
+                    if client is not None and client.under_way:
                         self.leases.renew(session, time.monotonic())
                     else:
                         self.leases.end(session)
@@ -179,7 +170,7 @@ class CallHandler:
         if host is not None and host != call.host:
             raise Denied(f"this is the port of host {host!r}, not of {call.host!r}")
         if self._tokens is not None and not self._tokens.valid(call.host, call.token):
-            what = "a token that is not" if call.token else "no token"
+            what = "another token than" if call.token else "no token, and needs"
             raise Denied(f"the call has {what} that of host {call.host!r}; its operator can tell it")
         if call.host not in self.groups:
             raise BadInput(f"host {call.host!r} has no group of its own to get events at")
@@ -187,53 +178,53 @@ class CallHandler:
     def _once(self, call: Call) -> Answer | asyncio.Task[Answer]:
         """The answer that the call got before, or the work on it that is under way or begins now."""
         key = (call.session, call.number)
-        guest = self._guests.meet(call.session, call.host)
-        self._heard(call, guest)
-        if call.number in guest.answers:
-            return guest.answers[call.number]
+        client = self._sessions.meet(call.session, call.host)
+        self._heard(call, client)
+        if call.number in client.answers:
+            return client.answers[call.number]
         task = self._running.get(key)
         if task is None:
             if call.op in _REQUESTS:
-                guest.hears(self.service.ledger.heard(call.session))
-                guest.check_new(call.number)
-            if guest.under_way >= AT_ONCE:
+                client.hears(self.service.ledger.heard(call.session))
+                client.check_new(call.number)
+            if client.under_way >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} calls of this session are being worked on; wait for one of them")
             if len(self._running) >= self.most:
                 raise Busy(f"{len(self._running)} calls are being worked on; ask again in a second")
-            guest.under_way += 1
-            task = self._running[key] = asyncio.create_task(self._answer(call, guest))
-            task.add_done_callback(lambda done: self._finished(call, guest, done))
+            client.under_way += 1
+            task = self._running[key] = asyncio.create_task(self._answer(call, client))
+            task.add_done_callback(lambda done: self._finished(call, client, done))
         return task
 
-    def _heard(self, call: Call, guest: Guest) -> None:
+    def _heard(self, call: Call, client: ClientSession) -> None:
         self.leases.renew(call.session, time.monotonic())
-        guest.hears(call.answered)
+        client.hears(call.answered)
         self.service.ledger.answered(call.session, call.answered)
         if call.stats is not None and self._observer is not None:
             self._observer.client_reported(call.session, call.stats)
 
-    def _finished(self, call: Call, guest: Guest, task: asyncio.Task[Answer]) -> None:
+    def _finished(self, call: Call, client: ClientSession, task: asyncio.Task[Answer]) -> None:
         del self._running[call.session, call.number]
-        guest.under_way -= 1
+        client.under_way -= 1
         if not task.cancelled() and task.exception() is None and call.op in _REQUESTS:
-            guest.answers[call.number] = task.result()
+            client.answers[call.number] = task.result()
 
-    async def _answer(self, call: Call, guest: Guest) -> Answer:
+    async def _answer(self, call: Call, client: ClientSession) -> Answer:
         try:
             if call.op in _REQUESTS:
                 return {"ok": await self._serve(call)}
-            if call.op == "hello":
+            if call.op == HELLO:
                 return {"ok": self._welcome(call)}
             if call.op == "bye":
-                guest.hears(call.number)  # what comes late is not carried out
+                client.hears(call.number)  # what comes late is not carried out
                 await self._end(call.session)
             holds = len(self.service.ledger.holds(call.session))
             return {"ok": {"holds": holds, "lease": self.leases.seconds}}
         except FlowsieveError as error:
-            return _error(kind_of(error), str(error))
+            return answer_of(error)
         except Exception:
             log.exception("%s", call)
-            return _error("failed", "the controller failed; its log says how")
+            return refusal(FAILED, "the controller failed; its log says how")
 
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
@@ -262,7 +253,7 @@ class CallHandler:
 
     async def _again(self, record: RequestRecord, call: Call) -> None:
         if record.kind is not None:
-            raise KINDS.get(record.kind, FlowsieveError)(record.why)
+            raise error_of(record.kind, record.why)
         request = record.request
         if request.op.adding and request.id in self.service.state.interests(request.op.side):
             await self.service.acknowledged(
@@ -275,15 +266,12 @@ class CallHandler:
             if call.filter is None:
                 raise BadMessage(f"{call.op} has a filter, a text such as 'price < 50'")
             filter = Filter.parse(call.filter, self.service.state.plan.schema)
-            return Request(op, id or self._free_id(call.host, op), call.host, filter)
+            if id is None:
+                id = free_id(call.host, self.service.state.interests(op.side), self._numbers)
+            return Request(op, id, call.host, filter)
         if id is None or self.service.ledger.holder(op.side, id) != call.session:
             raise BadInput(f"this client has nothing of the id {shown(id)} that {call.op} could end")
         return Request(op, id, call.host)
-
-    def _free_id(self, host: str, op: Op) -> str:
-        """A name for an interest that has none."""
-        taken = self.service.state.interests(op.side)
-        return next(name for n in self._numbers if (name := f"{host}-{n}") not in taken)
 
     # Endings.
 
@@ -299,23 +287,19 @@ class CallHandler:
                         log.warning("an interest of a client that left: %s", told)
 
     async def _forget(self, session: str) -> None:
-        """End all that a session holds that is not heard of any more; where the journal takes nothing, later again."""
+        """End all that a silent session holds; if the journal cannot be written, try again later."""
         async with self._endings:
             await self._end(session)
         ledger = self.service.ledger
-        guest = self._guests.find(session)
-        if ledger.holds(session) or (guest is not None and guest.under_way):
+        client = self._sessions.find(session)
+        if ledger.holds(session) or (client is not None and client.under_way):
             self.leases.renew(session, time.monotonic())
         elif not self.leases.runs(session):  # else it came back meanwhile
-            log.info("session %s is not heard of any more", session)
+            log.info("session %s has fallen silent and is over", session)
             ledger.forget(session)
-            self._guests.leave(session)
+            self._sessions.leave(session)
             if self._observer is not None:
                 self._observer.client_left(session)
 
 
-def _error(kind: str, text: str) -> Answer:
-    return {"error": {"kind": kind, "text": text}}
-
-
-_LOST = _error("failed", "the controller ends; ask again when it is back")
+_LOST = refusal(FAILED, "the controller ends; ask again when it is back")

@@ -1,11 +1,11 @@
-"""How long what a client asked for stays in force without a word from it, also where the controller is started anew."""
+"""How long a client may be silent before what it asked for ends, also if the controller is restarted meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from flowsieve.control.memory.journal import Promised
@@ -35,10 +35,6 @@ class Leases:
         """A session is heard of; a longer time that it was promised before stays."""
         self._until[session] = max(now + max(self.seconds, promised), self._until.get(session, now))
 
-    def renew_all(self, sessions: Iterable[str], now: float) -> None:
-        for session in sessions:
-            self.renew(session, now)
-
     def end(self, session: str) -> None:
         """A session is over."""
         self._until.pop(session, None)
@@ -60,7 +56,7 @@ class Leases:
 
 
 class Promises:
-    """The longest lease that a client may count on, written down: who starts again with a shorter one keeps to it.
+    """The longest lease that a client may count on, journalled: a controller restarted with a shorter one keeps to it.
 
     More is written before it is promised. Less is written only when nobody counts on more: its sessions were heard of
     since, and so told, or are over.

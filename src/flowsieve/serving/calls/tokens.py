@@ -1,4 +1,4 @@
-"""What a host shows to be believed that it is itself: a digest under a secret of the controller's.
+"""The token that shows that a call comes from its host: a digest keyed with a secret of the controller.
 
 It is bound to the port at which the host is plugged in, so it is worth nothing elsewhere.
 """

@@ -18,7 +18,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.errors import BadMessage, FlowsieveError, kind_of
+from flowsieve.errors import BadMessage, FlowsieveError
+from flowsieve.protocol.answer import answer_of
 from flowsieve.scenario.plain import plain_flows, plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.http import views
@@ -45,12 +46,12 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
 
     @app.exception_handler(FlowsieveError)
     async def known_error(request: Request, error: FlowsieveError) -> Response:
-        return _response(_error(error))
+        return _response(answer_of(error))
 
     @app.exception_handler(RequestValidationError)
     async def bad_parameters(request: Request, error: RequestValidationError) -> Response:
         return _response(
-            _error(BadMessage("; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())))
+            answer_of(BadMessage("; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())))
         )
 
     @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
@@ -148,7 +149,7 @@ def _call(calls: CallHandler, body: bytes, respond: Respond) -> None:
     try:
         message = _message(body)
     except BadMessage as error:
-        respond(*_encoded(_error(error)))
+        respond(*_encoded(answer_of(error)))
     else:
         calls.take(message, lambda answer: respond(*_encoded(answer)))
 
@@ -165,10 +166,6 @@ def _message(body: bytes) -> Mapping[str, Any]:
     if not isinstance(message, dict):
         raise BadMessage(f"a call is a JSON object, not {body[:60]!r}")
     return message
-
-
-def _error(error: FlowsieveError) -> Mapping[str, Any]:
-    return {"error": {"kind": kind_of(error), "text": str(error)}}
 
 
 def _encoded(answer: Mapping[str, Any]) -> tuple[int, bytes]:

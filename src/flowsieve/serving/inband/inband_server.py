@@ -11,25 +11,29 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from flowsieve.errors import BadMessage, FlowsieveError, SwitchError
+from flowsieve.content.schema import shown
+from flowsieve.errors import BadMessage, Denied, FlowsieveError, OtherVersion, SwitchError
 from flowsieve.flow.punt import LLDP
-from flowsieve.header.control_address import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.header.frame import UdpFrame, build, parse
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.protocol.answer import BUSY, FAILED, Answer, answer_of, refusal
+from flowsieve.protocol.call import CallKey
 from flowsieve.protocol.call_datagram import (
-    Call,
-    Datagram,
+    CallDatagram,
     Gone,
-    Key,
     More,
+    Part,
+    Unreadable,
     cut,
     decode,
     digest_of,
     encode,
     pack_answer,
 )
-from flowsieve.serving.inband.answer_cache import AnswerCache, Place
+from flowsieve.protocol.version import VERSION
+from flowsieve.serving.inband.answer_cache import AnswerCache, SwitchPort
 from flowsieve.southbound.fabric import Packet
 
 MOST_CALLS = 1024  # under way at a time
@@ -39,17 +43,9 @@ MAC = bytes.fromhex("02f1055e0002")  # whose answers are; no interface has it
 LINK_LOCAL = bytes.fromhex("fe80" + "00" * 8 + "f10e00c00001")  # likewise
 ADDRESSES = frozenset(prefix.first.to_bytes(prefix.width // 8) for prefix in CONTROL_ADDRESSES.values())
 
-Answer = Mapping[str, Any]
+Handle = Callable[[Mapping[str, Any], str | None], Awaitable[Answer]]
 Send = Callable[[str, int, bytes], Awaitable[None]]
 log = logging.getLogger(__name__)
-
-
-class CallHandler(Protocol):
-    """Where calls are worked on; it knows a call that comes again."""
-
-    def call(self, message: Mapping[str, Any], host: str | None) -> Awaitable[Answer]:
-        """The answer to a call that came from a host."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +54,7 @@ class InbandCounters:
 
     received: int = 0  # packets
     malformed: int = 0  # … that say nothing
+    other_version: int = 0  # … of another version of the protocol
     foreign: int = 0  # … from a port that is no host's
     forged: int = 0  # calls in the name of another host than the port's
     repeated: int = 0  # calls that came again while they were worked on
@@ -67,14 +64,15 @@ class InbandCounters:
 
 
 class InbandServer:
-    """Takes what switches hand over to a desk, and answers back.
+    """Has calls that switches hand over answered, and sends the answers back.
 
-    `send` has a switch send a packet out of a port; `host_at` says which host is at a port, if one is.
+    `call` answers a call of a host, and knows one that comes again. `send` has a switch send a packet out of a port;
+    `host_at` says which host is at a port, if one is.
     """
 
     def __init__(
         self,
-        desk: CallHandler,
+        call: Handle,
         send: Send,
         host_at: Callable[[str, int], str | None],
         *,
@@ -82,11 +80,11 @@ class InbandServer:
         most_of_a_host: int = MOST_OF_A_HOST,
     ) -> None:
         self.counters = InbandCounters()
-        self._desk = desk
+        self._call = call
         self._send_packet = send
         self._host_at = host_at
         self._most_calls, self._most_of_a_host = most_calls, most_of_a_host
-        self._under_way: set[tuple[Place, bytes, int, bytes]] = set()
+        self._under_way: set[tuple[SwitchPort, bytes, int, bytes]] = set()
         self._by_host: Counter[str] = Counter()
         self._sending = 0
         self._kept = AnswerCache()
@@ -102,7 +100,7 @@ class InbandServer:
             self._take(packet)
         except BadMessage:
             self._count("malformed")
-        except Exception:  # our own mistake; the next packet shall not suffer
+        except Exception:  # our own mistake: go on with the next packet
             log.exception("a packet from port %d of switch %s was not understood", packet.port, packet.switch)
 
     async def close(self) -> None:
@@ -121,25 +119,31 @@ class InbandServer:
         host = self._host_at(*place)
         if host is None:
             self._count("foreign")
-        elif isinstance(datagram, Call):
+        elif isinstance(datagram, CallDatagram):
             self._take_call(place, host, frame, datagram)
+        elif isinstance(datagram, Unreadable):
+            self._count("other_version")
+            if datagram.key is not None:
+                wrong = OtherVersion(client=datagram.version, controller=VERSION)
+                self._answer(place, frame, datagram.key, answer_of(wrong))
         elif isinstance(datagram, More):
             self._send_all(place, frame, self._more(place, datagram))
         else:
             raise BadMessage("a client that gives answers")
 
-    def _take_call(self, place: Place, host: str, frame: UdpFrame, call: Call) -> None:
+    def _take_call(self, place: SwitchPort, host: str, frame: UdpFrame, call: CallDatagram) -> None:
         name = place, frame.source, frame.source_port, frame.payload
-        if call.message["host"] != host:
+        said = call.message.get("host")
+        if said != host:
             self._count("forged")
-            text = f"this is no port of host {call.message['host']!r}; right is the name of the host itself"
-            self._answer(place, frame, call.key, error("denied", text))
+            wrong = Denied(f"this is no port of host {shown(said)}; right is the name of the host itself")
+            self._answer(place, frame, call.key, answer_of(wrong))
         elif name in self._under_way:
             self._count("repeated")
         elif len(self._under_way) >= self._most_calls or self._by_host[host] >= self._most_of_a_host:
             self._count("busy")
             text = f"{len(self._under_way)} calls are under way, {self._by_host[host]} of this host's; try again later"
-            self._answer(place, frame, call.key, error("busy", text))
+            self._answer(place, frame, call.key, refusal(BUSY, text))
         else:
             self._under_way.add(name)
             self._by_host[host] += 1
@@ -156,33 +160,33 @@ class InbandServer:
 
             self._own(work())
 
-    async def _work(self, call: Call, host: str) -> Answer:
+    async def _work(self, call: CallDatagram, host: str) -> Answer:
         try:
-            return await self._desk.call(call.message, host)
+            return await self._call(call.message, host)
         except FlowsieveError as reason:
-            return error("failed", str(reason))
-        except Exception:  # a mistake in the desk; whoever called shall hear something
-            log.exception("call %r of host %s failed", call.message["op"], host)
-            return error("failed", "the controller has made a mistake; its log says which")
+            return refusal(FAILED, str(reason))
+        except Exception:  # our own mistake: the client gets an answer all the same
+            log.exception("call %r of host %s failed", call.message.get("op"), host)
+            return refusal(FAILED, "the controller has made a mistake; its log says which")
 
-    def _answer(self, place: Place, frame: UdpFrame, key: Key, answer: Answer) -> None:
+    def _answer(self, place: SwitchPort, frame: UdpFrame, key: CallKey, answer: Answer) -> None:
         try:
             packed = pack_answer(answer)
         except BadMessage as reason:
-            packed = pack_answer(error("failed", str(reason)))
+            packed = pack_answer(refusal(FAILED, str(reason)))
         (first,) = cut(key, packed, digest_of(packed), [0])
         if first.count > 1:
             self._kept.keep(place, key, packed, asyncio.get_running_loop().time())
         self._count("answered")
         self._send_all(place, frame, [first])
 
-    def _more(self, place: Place, more: More) -> Iterable[Datagram]:
+    def _more(self, place: SwitchPort, more: More) -> Iterable[Part | Gone]:
         packed = self._kept.find(place, more.key, more.digest, asyncio.get_running_loop().time())
         if packed is None:
             return [Gone(more.key, more.digest)]
         return cut(more.key, packed, more.digest, more.indices)
 
-    def _send_all(self, place: Place, frame: UdpFrame, datagrams: Iterable[Datagram]) -> None:
+    def _send_all(self, place: SwitchPort, frame: UdpFrame, datagrams: Iterable[Part | Gone]) -> None:
         for datagram in datagrams:
             if self._sending >= MOST_SENDING:
                 self._count("unsent")
@@ -190,7 +194,7 @@ class InbandServer:
             self._sending += 1
             self._own(self._send(place, build(reply(frame, encode(datagram)))))
 
-    async def _send(self, place: Place, packet: bytes) -> None:
+    async def _send(self, place: SwitchPort, packet: bytes) -> None:
         try:
             await self._send_packet(*place, packet)
         except SwitchError:
@@ -205,11 +209,6 @@ class InbandServer:
 
     def _count(self, what: str) -> None:
         self.counters = replace(self.counters, **{what: getattr(self.counters, what) + 1})
-
-
-def error(kind: str, text: str) -> Answer:
-    """An answer that says no."""
-    return {"error": {"kind": kind, "text": text}}
 
 
 def reply(call: UdpFrame, payload: bytes) -> UdpFrame:
@@ -228,8 +227,8 @@ def reply(call: UdpFrame, payload: bytes) -> UdpFrame:
 def beside(address: bytes) -> bytes:
     """An IPv4 address in the same network as a host's.
 
-    A host takes nothing from a group, nor from where it knows no way back to. It knows one to its neighbours; whether
-    there is one at that address does not matter, since it sends nothing there.
+    A host drops what comes from a group, or from an address that it has no route to. It has one to its own network;
+    whether anybody there has this address does not matter, since nothing is sent to it.
 
     >>> beside(bytes([10, 0, 0, 1])).hex(), beside(bytes([10, 0, 0, 6])).hex()
     ('0a000003', '0a000007')

@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 
 from flowsieve.client.stats import Stats
 from flowsieve.content.schema import shown
-from flowsieve.errors import KINDS, BadMessage
+from flowsieve.errors import BadMessage
+from flowsieve.protocol.answer import KINDS
 from flowsieve.protocol.call import OPS
 from flowsieve.serving.metrics.gauges import Gauges, Sources
 
