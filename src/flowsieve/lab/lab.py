@@ -65,6 +65,11 @@ class Lab:
         return self.directory / f"{self.bridge(switch)}.mgmt"
 
     @property
+    def switch_addresses(self) -> dict[str, str]:
+        """Where each switch can be dialled."""
+        return {switch: f"unix:{self.management(switch)}" for switch in self.topology.switches}
+
+    @property
     def database(self) -> Path:
         """The socket of the switches' database, for `ovs-vsctl --db=unix:…`."""
         return self.directory / "db.sock"

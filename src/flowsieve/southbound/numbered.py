@@ -1,7 +1,7 @@
-"""Switches that call their ports otherwise than the topology counts them: what is said to them is translated.
+"""Port numbers of real switches, translated to and from those of the topology; nowhere else are they.
 
-All that decides counts the ports of a switch from 1, in the topology's order, without gaps. Here the numbers that
-real switches have for them take the place of these, and nowhere else.
+All that decides counts the ports of a switch from 1, in the topology's order, without gaps: sets of ports are words
+of bits. A switch may have other numbers for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.fabric import LiveSwitches, PortChanged, SwitchEvent
+from flowsieve.southbound.fabric import LiveSwitches, PortChanged, Report, SwitchEvent
 
 NOWHERE = 0  # the port, in the topology's counting, of all that it has no port for; no table should have it
 
@@ -29,12 +29,18 @@ class NumberedSwitches(LiveSwitches):
         self._switches = switches
         self._topology = topology
 
-    def heard(self, event: SwitchEvent) -> SwitchEvent | None:
-        """What a switch tells, in the topology's ports; None where it is of no port of the topology."""
-        if not isinstance(event, PortChanged) or event.switch not in self._topology().numbers:
-            return event
-        port = self._ports(event.switch).get(event.port)
-        return replace(event, port=port) if port is not None else None
+    def translated(self, report: Report) -> Report:
+        """Somebody who hears what switches tell in the topology's ports, and nothing of ports that it does not have."""
+
+        def heard(event: SwitchEvent) -> None:
+            if isinstance(event, PortChanged) and event.switch in self._topology().numbers:
+                port = self._ports(event.switch).get(event.port)
+                if port is not None:
+                    report(replace(event, port=port))
+            else:
+                report(event)
+
+        return heard
 
     async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Have a switch carry out a whole batch or nothing."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
 from flowsieve.errors import BadInput, BadMessage
+from flowsieve.network.frame_sender import sender
 from flowsieve.network.lldp import Beacon, check_key, is_lldp
-from flowsieve.network.names import Names
-from flowsieve.network.sender import sender
-from flowsieve.southbound.fabric import Packet
+from flowsieve.network.names import Names, SwitchId
+from flowsieve.southbound.fabric import PuntedPacket
 
 INTERVAL_SECONDS = 1.0
 KEPT_INTERVALS = 3
@@ -66,7 +66,7 @@ class Discovery:
 
     def connected(self, switch: str, ports: Mapping[int, bool]) -> None:
         """A switch is there, with these ports."""
-        self.names.datapath(switch)
+        self.names.identity(switch)  # raises where nobody has named it
         gone = self._ports.get(switch, set()) - {port for port, up in ports.items() if up}
         self._ports[switch] = {port for port, up in ports.items() if up}
         for port in gone:
@@ -93,16 +93,16 @@ class Discovery:
         if switch not in self._ports:
             return []
         self._count += 1
-        datapath, frames = self.names.datapath(switch), []
+        identity, frames = self.names.identity(switch), []
         for port in sorted(self._ports[switch]):
             place = Place(switch, port)
             fresh = [(count, at) for count, at in self._sent.get(place, ()) if now - at < self._keep]
             self._sent[place] = [*fresh, (self._count, now)]
             ttl = min(max(1, round(self._keep)), 0xFFFF)
-            frames.append((port, Beacon(datapath, port, self._count, ttl).frame(self._key)))
+            frames.append((port, Beacon(identity, port, self._count, ttl).frame(self._key)))
         return frames
 
-    def heard(self, packet: Packet, now: float) -> None:
+    def heard(self, packet: PuntedPacket, now: float) -> None:
         """A switch hands over a packet. One that says nothing, or lies, is counted and changes nothing."""
         place = Place(packet.switch, packet.port)
         if packet.port not in self._ports.get(packet.switch, ()):
@@ -122,9 +122,9 @@ class Discovery:
         """All that is found by now."""
         fresh = {(origin, place) for origin, (place, at) in self._sightings.items() if now - at < self._keep}
         both = {(a, b) for a, b in fresh if (b, a) in fresh}
-        order = {switch: self.names.datapath(switch) for switch in self._ports}
+        order = {switch: self.names.identity(switch) for switch in self._ports}
 
-        def rank(place: Place) -> tuple[int, int]:
+        def rank(place: Place) -> tuple[SwitchId, int]:
             return order[place.switch], place.port
 
         links = {frozenset(pair): FoundLink(*sorted(pair, key=rank)) for pair in both}
@@ -142,7 +142,7 @@ class Discovery:
 
     def _origin(self, beacon: Beacon, now: float) -> Place:
         """The port that a beacon left, if that is fresh and was not heard before."""
-        place = Place(self.names.switch(beacon.datapath), beacon.port)
+        place = Place(self.names.switch(beacon.switch) or beacon.switch, beacon.port)
         sent = self._sent.get(place, [])
         for number, (count, at) in enumerate(sent):
             if count == beacon.count and now - at < self._keep:

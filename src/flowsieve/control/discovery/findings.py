@@ -51,7 +51,7 @@ class FoundHost:
     place: Place
 
 
-class Kind(Enum):
+class DifferenceKind(Enum):
     """In what a network can differ from its description."""
 
     SWITCH_MISSING = "switch missing"
@@ -68,7 +68,7 @@ class Kind(Enum):
 class Difference:
     """One thing that is not as described, and a sentence for the operator."""
 
-    kind: Kind
+    kind: DifferenceKind
     text: str
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Difference:
 class Findings:
     """The switches that are connected, the links and hosts found at them, and what was heard in one direction only.
 
-    All of it is in a fixed order: switches by datapath id, links by their ends, hosts by their places.
+    All of it is in a fixed order: switches by identity, links by their ends, hosts by their places.
     """
 
     switches: tuple[str, ...]
@@ -109,12 +109,12 @@ class Findings:
         for switch in self.switches:
             if switch not in topology.switches:
                 yield Difference(
-                    Kind.SWITCH_UNKNOWN,
+                    DifferenceKind.SWITCH_UNKNOWN,
                     f"switch {switch} is connected, and the configuration has none of that name",
                 )
         for switch in topology.switches:
             if switch not in self.switches:
-                yield Difference(Kind.SWITCH_MISSING, f"switch {switch} is not connected")
+                yield Difference(DifferenceKind.SWITCH_MISSING, f"switch {switch} is not connected")
 
     def _links_missing(self, topology: Topology, closed: Collection[Edge]) -> Iterator[Difference]:
         there = set(self.switches)
@@ -129,15 +129,19 @@ class Findings:
             heard = [(a, b) for a, b in self.one_sided if edge == {a.switch, b.switch}]
             if found:
                 shown = ", ".join(map(str, found))
-                yield Difference(Kind.WRONG_PORT, f"the link {name} is plugged into other ports: {shown}")
+                yield Difference(
+                    DifferenceKind.WRONG_PORT, f"the link {name} is plugged into other ports: {shown}"
+                )
             elif heard:
                 origin, receiver = heard[0]
                 yield Difference(
-                    Kind.ONE_SIDED,
+                    DifferenceKind.ONE_SIDED,
                     f"the link {name} is heard in one direction only: from {origin} at {receiver}",
                 )
             else:
-                yield Difference(Kind.LINK_MISSING, f"the link {name} is missing: nothing comes over it")
+                yield Difference(
+                    DifferenceKind.LINK_MISSING, f"the link {name} is missing: nothing comes over it"
+                )
 
     def _links_unknown(self, topology: Topology) -> Iterator[Difference]:
         described = {frozenset((link.a, link.b)) for link in topology.links}
@@ -147,7 +151,7 @@ class Findings:
                     _is_described(o, topology) for o in self._beside(link)
                 ):
                     yield Difference(
-                        Kind.LINK_UNKNOWN, f"the link {link} is a second one beside that described"
+                        DifferenceKind.LINK_UNKNOWN, f"the link {link} is a second one beside that described"
                     )
                 continue
             meant = [
@@ -156,11 +160,11 @@ class Findings:
                 if (other := _meant(end, topology))
             ]
             why = f" ({'; '.join(meant)})" if meant else ""
-            yield Difference(Kind.LINK_UNKNOWN, f"the link {link} is not in the configuration{why}")
+            yield Difference(DifferenceKind.LINK_UNKNOWN, f"the link {link} is not in the configuration{why}")
         for origin, receiver in self.one_sided:
             if frozenset((origin.switch, receiver.switch)) not in described:
                 yield Difference(
-                    Kind.ONE_SIDED,
+                    DifferenceKind.ONE_SIDED,
                     f"{receiver} hears {origin}, and not the other way round; no such link is configured",
                 )
 
@@ -174,13 +178,15 @@ class Findings:
                 right = Place(endpoint.switch, topology.number(endpoint.switch, host.name))
                 if host.place != right:
                     yield Difference(
-                        Kind.HOST_ELSEWHERE, f"host {host.name} is at {host.place}; it should be at {right}"
+                        DifferenceKind.HOST_ELSEWHERE,
+                        f"host {host.name} is at {host.place}; it should be at {right}",
                     )
             elif _meant(host.place, topology) not in topology.hosts:
                 meant = _meant(host.place, topology)
                 why = f", where {meant} should be" if meant else ""
                 yield Difference(
-                    Kind.HOST_UNKNOWN, f"a host that nobody named, {host.mac}, sends from {host.place}{why}"
+                    DifferenceKind.HOST_UNKNOWN,
+                    f"a host that nobody named, {host.mac}, sends from {host.place}{why}",
                 )
 
 

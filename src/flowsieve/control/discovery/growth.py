@@ -1,26 +1,13 @@
-"""A topology made of what discovery has found, from nothing or in addition to what is known."""
+"""The topology that follows from what discovery has found, in addition to what is known."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
-from flowsieve.errors import BadTopology
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
-
-
-def topology_found(findings: Findings) -> Topology:
-    """The network as it was found; the same findings always make the same topology.
-
-    Raises BadTopology where something is heard in one direction only, and where no topology can say what was found.
-    """
-    _check(findings)
-    made = grown(Topology(findings.switches, (), {}), findings)
-    assert not findings.differences(made), findings.differences(made)
-    return made
 
 
 def grown(known: Topology, findings: Findings) -> Topology:
@@ -96,32 +83,6 @@ class _Book:
 
     def _taken(self, place: Place) -> bool:
         return place.port in self.numbers[place.switch].values()
-
-
-def _check(findings: Findings) -> None:
-    if not findings.switches:
-        raise BadTopology("no switch is connected, so there is no network to describe")
-    for origin, receiver in findings.one_sided:
-        raise BadTopology(
-            f"{receiver} hears {origin}, and not the other way round; wait until both do, or mend the cable"
-        )
-    pairs = Counter(link.edge for link in findings.links)
-    for link in findings.links:
-        if len(link.edge) == 1:
-            raise BadTopology(f"switch {link.a.switch} is linked with itself: {link}")
-        if pairs[link.edge] > 1:
-            raise BadTopology(
-                f"there are {pairs[link.edge]} links such as {link}; a topology has room for one"
-            )
-    names = Counter([host.name for host in findings.hosts] + list(findings.switches))
-    for name, times in names.items():
-        if times > 1:
-            raise BadTopology(f"{name!r} is the name of {times} hosts or switches; one of them needs another")
-    there: dict[Place, FoundHost] = {}
-    for host in findings.hosts:
-        other = there.setdefault(host.place, host)
-        if other is not host:
-            raise BadTopology(f"the hosts {other.name} and {host.name} are both at {host.place}")
 
 
 def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[FoundLink]:

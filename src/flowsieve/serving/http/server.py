@@ -15,7 +15,7 @@ from typing import Self
 from flowsieve.errors import BadInput
 from flowsieve.serving.descriptors import room_for_clients
 from flowsieve.serving.http.http_connection import App, Connection, Quick
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_CONNECTIONS = 4096
 LOOK_SECONDS = 0.5
@@ -32,7 +32,7 @@ class HttpServer:
     ) -> None:
         self.app = app
         self.quick = quick or {}
-        self.addresses = tuple(Address.parse(address) for address in addresses)
+        self.addresses = tuple(SocketAddress.parse(address) for address in addresses)
         self.date = _date()
         self._most = min(MOST_CONNECTIONS, room_for_clients())
         self._connections: set[Connection] = set()
@@ -109,7 +109,7 @@ def _date() -> bytes:
     return formatdate(usegmt=True).encode()
 
 
-def _listening(address: Address) -> socket.socket:
+def _listening(address: SocketAddress) -> socket.socket:
     try:
         if address.path is None:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

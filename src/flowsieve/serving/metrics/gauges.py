@@ -10,7 +10,7 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from flowsieve.control.discovery.findings import Difference, Kind
+from flowsieve.control.discovery.findings import Difference, DifferenceKind
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 
@@ -119,7 +119,7 @@ def _links(sources: Sources) -> Iterator[Metric]:
     )
     kinds = Counter(difference.kind for difference in sources.differences())
     differences = _gauge("differences", "Points in which the network is not as configured", "kind")
-    for kind in Kind:
+    for kind in DifferenceKind:
         differences.add_metric([kind.value], kinds[kind])
     yield differences
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, Kind
@@ -15,13 +15,15 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
-from flowsieve.southbound.fabric import Connected, Disconnected, LiveSwitches, SwitchEvent
+from flowsieve.network.names import SwitchId
+from flowsieve.southbound.fabric import Connected, Disconnected, Fabric, Report, SwitchEvent
 from flowsieve.southbound.openflow.channel import Channel
-from flowsieve.southbound.openflow.datapath_sync import Behind, Datapath
+from flowsieve.southbound.openflow.datapath_id import switch_id
+from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
 from flowsieve.southbound.openflow.ports import MAX_PORT
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
-from flowsieve.southbound.openflow.switch_session import Link, Lost, Timing
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
+from flowsieve.southbound.socket_address import SocketAddress
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
@@ -29,15 +31,13 @@ MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
 
 
-class OpenFlowFabric(LiveSwitches):
-    """Switches that are dialled at their addresses, or that dial us and tell their datapath ids.
+class OpenFlowFabric(Fabric):
+    """Switches that are dialled at their addresses, or that dial us and say who they are: their datapath ids.
 
-    Where a switch that is dialled has a datapath id as well, whoever answers there has to have it.
+    Where a switch that is dialled has an identity as well, whoever answers there has to have it.
     `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
-    when packets meet the new tables. `report` hears of connections, ports and packets, on the loop; it must not
-    wait. `unknown` hears of a datapath id that nobody has named, and may name the switch if it has dialled us; it is
-    refused otherwise.
-    Connections are kept for the time of an `async with` block; the switches keep their entries.
+    when packets meet the new tables. `unknown` hears of an identity that nobody has named, and may name the switch if
+    it has dialled us; otherwise the switch is refused.
     """
 
     def __init__(
@@ -45,26 +45,28 @@ class OpenFlowFabric(LiveSwitches):
         addresses: Mapping[str, str],
         *,
         listen: str | None = None,
-        datapaths: Mapping[str, int] | None = None,
-        unknown: Callable[[int], str | None] = lambda datapath: None,
+        identities: Mapping[str, SwitchId] | None = None,
+        unknown: Callable[[SwitchId], str | None] = lambda identity: None,
         groups: Iterable[Prefix] = GROUPS,
         timing: Timing | None = None,
         decrement: bool = True,
         control: str | None = None,
-        report: Callable[[SwitchEvent], None] = lambda event: None,
+        report: Report = lambda event: None,
     ) -> None:
         self.groups = tuple(groups)
         self.timing = timing or Timing()
-        self._addresses = {switch: Address.parse(text) for switch, text in addresses.items()}
-        self._listen = Address.parse(listen) if listen is not None else None
-        self._datapaths = {number: switch for switch, number in (datapaths or {}).items()}
+        self._addresses = {switch: SocketAddress.parse(text) for switch, text in addresses.items()}
+        self._listen = SocketAddress.parse(listen) if listen is not None else None
+        self._identities = {identity: switch for switch, identity in (identities or {}).items()}
         self._name = unknown
         self._decrement = decrement
-        self._datapath = Datapath(Address.parse(control) if control is not None else None, self.timing.lag)
+        self._datapath = DatapathSync(
+            SocketAddress.parse(control) if control is not None else None, self.timing.lag
+        )
         self._report = report
         self._channels = {
             switch: Channel(switch, self.timing, decrement, self._heard)
-            for switch in dict.fromkeys([*self._addresses, *self._datapaths.values()])
+            for switch in dict.fromkeys([*self._addresses, *self._identities.values()])
         }
         # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
         # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
@@ -78,7 +80,7 @@ class OpenFlowFabric(LiveSwitches):
 
     # Beginning and end.
 
-    async def __aenter__(self) -> OpenFlowFabric:
+    async def __aenter__(self) -> Self:
         if self._listen is not None:
             try:
                 self._server = await self._listen.listen(self._dialled)
@@ -87,7 +89,7 @@ class OpenFlowFabric(LiveSwitches):
                 raise SwitchError(f"switches cannot dial us at {self._listen}: {why}") from None
         await self._group.__aenter__()
         for switch, address in self._addresses.items():
-            self._own(self._channels[switch].keep_dialling(address, partial(self._check_datapath, switch)))
+            self._own(self._channels[switch].keep_dialling(address, partial(self._check_identity, switch)))
         return self
 
     async def __aexit__(
@@ -203,7 +205,7 @@ class OpenFlowFabric(LiveSwitches):
             yield channel
         except BaseException as error:
             self._behind[switch] = object()
-            if not isinstance(error, Behind):
+            if not isinstance(error, DatapathBehind):
                 raise
             channel.unknown = channel.unknown or str(error)
             raise Unacknowledged(switch=switch, reason=str(error)) from error
@@ -221,9 +223,9 @@ class OpenFlowFabric(LiveSwitches):
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A switch has dialled us; which one it is, its datapath id says."""
-        link = Link((reader, writer), self.timing, self._decrement)
+        session = SwitchSession((reader, writer), self.timing, self._decrement)
         try:
-            datapath = await link.greet()
+            identity = switch_id(await session.greet())
         except (OSError, Lost):
             return  # no switch
         except SwitchError as error:
@@ -231,35 +233,33 @@ class OpenFlowFabric(LiveSwitches):
             return
         finally:
             self._greeted -= 1
-        channel = self._channel_for(datapath)
+        channel = self._channel_for(identity)
         if channel is not None and channel.switch in self._addresses:
             why = f"switch {channel.switch} is dialled at {self._addresses[channel.switch]}; one connection will do"
             self._turned_away.tell(writer, why)
             channel = None
         if channel is None:
-            link.abort()
+            session.abort()
         else:
-            await channel.serve(link)
+            await channel.serve(session)
 
-    def _channel_for(self, datapath: int) -> Channel | None:
-        """The channel of a switch that has dialled us, a new one for a newcomer; None if it is none of ours."""
-        if datapath not in self._datapaths:
-            name = self._name(datapath)
+    def _channel_for(self, identity: SwitchId) -> Channel | None:
+        """The channel of a switch that has dialled us, a new one for a newcomer; None if it is not one of ours."""
+        if identity not in self._identities:
+            name = self._name(identity)
             if name is None or name in self._channels:
                 return None
-            self._datapaths[datapath] = name
+            self._identities[identity] = name
             self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
             self._behind[name] = object()
-        return self._channels[self._datapaths[datapath]]
+        return self._channels[self._identities[identity]]
 
-    def _check_datapath(self, switch: str, datapath: int) -> None:
+    def _check_identity(self, switch: str, identity: SwitchId) -> None:
         """Raise where a switch that was dialled is another than it should be."""
-        right = [number for number, name in self._datapaths.items() if name == switch]
-        if right and datapath not in right:
-            self._name(datapath)
-            raise SwitchError(
-                f"the switch there has the datapath id {datapath:016x}; right is {right[0]:016x}"
-            )
+        right = [each for each, name in self._identities.items() if name == switch]
+        if right and identity not in right:
+            self._name(identity)
+            raise SwitchError(f"the switch there has the datapath id {identity}; right is {right[0]}")
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)
