@@ -195,7 +195,7 @@ def test_switches_and_names_may_be_added_while_it_runs_and_nothing_else(path: Pa
     assert site.more(more) == ("s3",)
     site.take(more)
     assert site.more(more) == ()
-    assert site.names.switch(3) == "s3"
+    assert site.names.identity("s3") == f"{3:016x}"
     for other in (
         (CONTROLLER, SWITCHES),
         (CONTROLLER.replace("6653", "6654"), SWITCHES, "[switches.s3]\ndatapath_id = 3\n"),
