@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from flowsieve.control.discovery.differences import DifferenceKind
 from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
-from flowsieve.control.discovery.findings import DifferenceKind, Place
+from flowsieve.control.discovery.findings import Place
 from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import SwitchError
 from flowsieve.flow.punt import Punt

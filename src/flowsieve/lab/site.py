@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from flowsieve.control.discovery.findings import Difference
+from flowsieve.control.discovery.differences import Difference
 from flowsieve.errors import BadInput
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab

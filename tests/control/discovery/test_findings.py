@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowsieve.control.discovery.findings import DifferenceKind, Findings, FoundHost, FoundLink, Place
+from flowsieve.control.discovery.differences import DifferenceKind, differences
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
 from flowsieve.control.discovery.growth import grown
 from flowsieve.network.generators import ring
 from flowsieve.network.topology import Topology
@@ -33,7 +34,7 @@ FOUND = found(NETWORK)
 
 
 def told(findings: Findings, **options: frozenset[frozenset[str]]) -> list[tuple[DifferenceKind, str]]:
-    return [(each.kind, str(each)) for each in findings.differences(NETWORK, **options)]
+    return [(each.kind, str(each)) for each in differences(findings, NETWORK, **options)]
 
 
 def test_a_network_that_is_as_described_differs_in_nothing() -> None:
@@ -165,7 +166,7 @@ def test_what_is_found_of_any_topology_makes_one_with_the_same_ports(
 ) -> None:
     findings = found(network)
     made = topology_found(findings)
-    assert findings.differences(made) == ()
+    assert differences(findings, made) == ()
     assert made.switches == network.switches
     for switch in network.switches:
         assert numbers(made, switch) == numbers(network, switch)
@@ -194,7 +195,7 @@ def test_a_network_grows_by_what_is_found_and_keeps_what_it_was() -> None:
     new = grown(small, FOUND)
     assert new.switches == NETWORK.switches
     assert list(new.hosts) == ["ann", "bob", "cy"]
-    assert FOUND.differences(new) == ()
+    assert differences(FOUND, new) == ()
     assert grown(new, FOUND) is new
     assert grown(new, Findings(())) is new  # what is not heard of now stays known
 

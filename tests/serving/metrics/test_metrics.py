@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.discovery.findings import Difference, DifferenceKind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from flowsieve.control.discovery.findings import DifferenceKind
+from flowsieve.control.discovery.differences import DifferenceKind
 from flowsieve.network.names import SwitchId
 from flowsieve.serving.site.unknown_switches import KEPT_SECONDS, MOST, UnknownSwitches
 

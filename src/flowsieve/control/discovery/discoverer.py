@@ -1,4 +1,4 @@
-"""Discovery at work on live switches: sends the beacons, and tells in which points the network is not as described."""
+"""Discovery at work: has live switches send the beacons, hands on what they hear, and logs differences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import secrets
 from collections.abc import Callable, Collection
 from types import TracebackType
 
-from flowsieve.control.discovery.discovery import INTERVAL_SECONDS, Discovery
-from flowsieve.control.discovery.findings import Difference, Findings
+from flowsieve.control.discovery.differences import Difference, differences
+from flowsieve.control.discovery.discovery_state import INTERVAL_SECONDS, DiscoveryState
+from flowsieve.control.discovery.findings import Findings
 from flowsieve.errors import BadTopology, SwitchError
 from flowsieve.flow.punt import LLDP, Punt
 from flowsieve.network.mend import Edge
@@ -49,7 +50,7 @@ class Discoverer:
         key: bytes | None = None,
         closed: Callable[[], Collection[Edge]] = frozenset,
     ) -> None:
-        self.discovery = Discovery(names, key or secrets.token_bytes(32), interval=interval)
+        self.discovery = DiscoveryState(names, key or secrets.token_bytes(32), interval=interval)
         self._switches = switches
         self._described = described
         self._closed = closed
@@ -68,7 +69,7 @@ class Discoverer:
     def differences(self) -> tuple[Difference, ...]:
         """In what the network is not as described; nothing if it was not described."""
         described = self._described()
-        return self.findings.differences(described, self._closed()) if described is not None else ()
+        return differences(self.findings, described, self._closed()) if described is not None else ()
 
     def heard(self, event: SwitchEvent) -> None:
         """Take note of what a switch tells; on the loop. It never waits and never raises."""

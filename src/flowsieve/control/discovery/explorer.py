@@ -1,4 +1,4 @@
-"""A network that is found takes in what appears: links and hosts, while events flow."""
+"""Makes the controller's network follow what discovery finds: new links and hosts are taken in while events flow."""
 
 from __future__ import annotations
 

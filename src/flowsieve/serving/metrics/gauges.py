@@ -10,7 +10,7 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from flowsieve.control.discovery.findings import Difference, DifferenceKind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 

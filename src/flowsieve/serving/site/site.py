@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from flowsieve.control.discovery.findings import Difference
+from flowsieve.control.discovery.differences import Difference
 from flowsieve.control.discovery.growth import without
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.header.host_groups import host_addresses

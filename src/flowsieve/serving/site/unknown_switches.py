@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from flowsieve.control.discovery.findings import Difference, DifferenceKind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.network.names import SwitchId
 from flowsieve.southbound.kinds import IDENTITY_KEY
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowsieve.control.discovery.discovery import MOST_ADDRESSES, MOST_HOSTS, Discovery
+from flowsieve.control.discovery.differences import differences
+from flowsieve.control.discovery.discovery_state import MOST_ADDRESSES, MOST_HOSTS, DiscoveryState
 from flowsieve.control.discovery.findings import Place
 from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import BadInput, BadTopology
@@ -40,7 +41,7 @@ class Cables:
             {SwitchId(f"id of {switch}"): switch for switch in network.switches},
             {mac: host for host, mac in MACS.items()},
         )
-        self.discovery = Discovery(self.names, KEY)
+        self.discovery = DiscoveryState(self.names, KEY)
         self.now = 100.0
         self.far: dict[Place, Place] = {}
         self.last: dict[Place, bytes] = {}  # what each port sent last
@@ -83,7 +84,7 @@ def test_a_whole_network_is_found_as_it_is() -> None:
     for host in NETWORK.hosts:
         cables.speak(host)
     findings = cables.discovery.findings(cables.now)
-    assert findings.differences(NETWORK) == ()
+    assert differences(findings, NETWORK) == ()
     assert findings.one_sided == ()
     assert [host.name for host in findings.hosts] == ["ann", "bob", "cy", "dee"]
     assert findings.hosts[3].addresses == ("fd00:f::4",)
@@ -124,7 +125,7 @@ def test_a_cable_that_moves_is_found_at_its_new_place_with_the_next_beacons() ->
     cables.discovery.port_changed("s2", 1, False)
     cables.round()
     assert "plugged into other ports: s1 (port 1) - s2 (port 7)" in str(
-        cables.discovery.findings(cables.now).differences(NETWORK)[0]
+        differences(cables.discovery.findings(cables.now), NETWORK)[0]
     )
 
 
@@ -246,7 +247,7 @@ def test_a_host_that_moves_is_where_it_spoke_last() -> None:
     cables.come(Place("s3", 4), said(MACS["ann"]))
     (host,) = cables.discovery.findings(cables.now).hosts
     assert host.place == Place("s3", 4)
-    (difference,) = cables.discovery.findings(cables.now).differences(NETWORK)
+    (difference,) = differences(cables.discovery.findings(cables.now), NETWORK)
     assert str(difference) == "host ann is at port 4 of switch s3; it should be at port 3 of switch s1"
 
 
@@ -268,18 +269,18 @@ def test_switches_are_found_by_the_names_that_labs_give_them() -> None:
     names = Names({SwitchId(f"{n}"): switch for n, switch in enumerate(network.switches, 1)})
     cables = Cables(network, names)
     cables.round()
-    assert cables.discovery.findings(cables.now).differences(network) == ()
+    assert differences(cables.discovery.findings(cables.now), network) == ()
 
 
 def test_a_switch_without_an_identity_is_refused() -> None:
     with pytest.raises(BadTopology, match="nobody said"):
-        Discovery(Names(), KEY).connected("berlin", {})
+        DiscoveryState(Names(), KEY).connected("berlin", {})
 
 
 @pytest.mark.parametrize("wrong", [{"interval": 0.0}, {"interval": 4000.0}, {"kept": 0}])
 def test_intervals_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(BadInput, match="right is"):
-        Discovery(Names(), KEY, **wrong)  # type: ignore[arg-type]
+        DiscoveryState(Names(), KEY, **wrong)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -319,4 +320,4 @@ def test_after_any_story_three_quiet_rounds_show_what_is_there(story: list[tuple
     assert cables.edges == expected
     findings = cables.discovery.findings(cables.now)
     if findings.switches and not findings.one_sided:
-        assert findings.differences(grown(Topology(findings.switches, (), {}), findings)) == ()
+        assert differences(findings, grown(Topology(findings.switches, (), {}), findings)) == ()

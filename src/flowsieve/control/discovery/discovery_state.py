@@ -1,6 +1,6 @@
-"""Switches, links and hosts found by what is sent: LLDP out of every port, and what comes in where none is heard.
+"""The pure state of discovery: which beacons (LLDP frames) are to be sent, and what follows from the packets heard.
 
-The state is told of time and never asks for it. A link is there when both of its ends have heard the other within
+It is told the time and never asks for it. A link is there when both of its ends have heard the other within
 the last few intervals. A frame counts once, at the first place that hears it, and only while it is fresh: one that a
 host keeps and plays back makes no link. (Two hosts that pass our frames on to each other at once look like a cable,
 as they are one; against a described network that shows as an unknown link.)
@@ -33,7 +33,7 @@ class _Heard:
     addresses: dict[str, None]
 
 
-class Discovery:
+class DiscoveryState:
     """What was heard, and what is to be sent next."""
 
     def __init__(
