@@ -49,7 +49,7 @@ class Lab:
 
     @property
     def is_up(self) -> bool:
-        """Whether the lab is still there."""
+        """Whether the lab is still up."""
         return is_locked(self.directory)
 
     def bridge(self, switch: str) -> str:

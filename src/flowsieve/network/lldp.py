@@ -25,7 +25,7 @@ MAX_COUNT = (1 << 64) - 1
 MAX_TTL = 0xFFFF  # seconds
 
 _LOCAL = 7  # the subtype of a chassis or port id that the sender chose itself
-_OWN = bytes.fromhex("02f10e")  # an organisation that nobody was given: its local bit is set
+_OWN = bytes.fromhex("02f10e")  # locally administered, so it is nobody else's
 _OWN_KIND = 1
 _DIGEST_BYTES = 16
 _HEAD = struct.Struct("!6s6sH HB")  # up to the switch's identity
@@ -101,7 +101,7 @@ def is_lldp(data: bytes) -> bool:
 
 
 def check_key(key: bytes) -> bytes:
-    """The key, if it is one."""
+    """The key, if its length is right."""
     if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
         raise BadInput(f"a key of {len(key)} bytes; right are {SHORTEST_KEY} to {LONGEST_KEY} random ones")
     return key

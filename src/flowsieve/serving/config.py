@@ -68,7 +68,7 @@ class ServiceSettings:
         return (*DISCOVERY_PUNTS, *calls)
 
     def entries(self, topology: Topology) -> int:
-        """How many entries that takes of a table, at the switch with most hosts: calls of each have their own limit."""
+        """How many entries that takes at the switch with most hosts: each host's calls have a limit of their own."""
         most = max(
             (host_ports(topology, switch) for switch in topology.switches), key=len, default=list[int]()
         )
@@ -79,8 +79,8 @@ class ServiceSettings:
 class Config:
     """How contents are encoded, on which network, and how the service is run.
 
-    Without a network of its own it takes any lab as it is. `access` says how switches that are no lab's are reached;
-    then links and hosts that the file does not have are found.
+    Without a network of its own it takes any lab as it is. `access` says how switches outside a lab are reached;
+    links and hosts that the file does not have are then found.
     """
 
     path: Path
@@ -97,7 +97,7 @@ class Config:
         return self.finds_links or self.finds_hosts
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
-        """The state of a controller that has heard of nothing yet."""
+        """The state of a controller without any request yet."""
         encoding, network = self.encoding, self.network
         settings = Settings(
             budget=encoding.budget,
@@ -138,7 +138,7 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """A scenario's schema, index and network, and a section [controller]; what steps it has are left alone."""
+    """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
     top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))

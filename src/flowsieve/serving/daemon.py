@@ -48,7 +48,7 @@ COLLECT_AFTER = (
     20_000,
     20,
     50,
-)  # objects, and rounds: requests leave few cycles, and a look at all that lives is dear
+)  # objects, and rounds: requests leave few cycles, and a full collection is slow
 
 
 class Daemon:
@@ -75,7 +75,7 @@ class Daemon:
         self.metrics = metrics
 
     async def reload(self) -> int:
-        """Take up what has changed in the configuration; how many flow operations that asks for.
+        """Take up what has changed in the configuration; returns how many flow operations follow.
 
         Contents, addresses and network stay: they are what the journal is about. What is wrong changes nothing.
         """
@@ -192,7 +192,7 @@ async def _at_work(chores: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator
 async def _exploring(
     config: Config, dispatcher: Dispatcher, discoverer: Discoverer, desk: CallHandler, tokens: Tokens
 ) -> Explorer:
-    """Have the network found, if it was not yet; who is to go on with that."""
+    """Have the network found, if it was not yet; returns who goes on finding."""
 
     def told(topology: Topology) -> None:
         tokens.topology = topology
@@ -248,7 +248,7 @@ async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], Non
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reread.set)
-    gc.disable()  # what is remembered is large, and stays: nothing of it is worth looking through
+    gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
     gc.set_threshold(*COLLECT_AFTER)
     async with serving(config, site) as daemon:
         gc.freeze()
@@ -285,7 +285,7 @@ async def _connected(dispatcher: Dispatcher) -> None:
 
 
 async def _promise(promises: Promises, lease: float) -> None:
-    """Have leases given; where nothing can be written, no new interest can be promised one either."""
+    """Allow leases of that length; where the journal cannot be written, no new interest is promised one."""
     try:
         await promises.allow(lease)
     except JournalError as error:

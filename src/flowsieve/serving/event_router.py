@@ -1,4 +1,4 @@
-"""Who hears what switches tell: the dispatcher from the start, others once they are there."""
+"""What switches report, passed on to all who listen: the dispatcher from the start, others once they are ready."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowsieve.southbound.fabric import PuntedPacket, Report, SwitchEvent
 
 
 class EventRouter:
-    """Hands on what switches tell to all who listen, in the order in which they began to."""
+    """A `Report` that passes events on to its listeners, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._listeners: tuple[Report, ...] = ()

@@ -42,7 +42,7 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
 
 
 def known_topology(config: Config, site: Site) -> Topology:
-    """The network as far as it is known without a look at it: as described, or as it was found before."""
+    """The network as far as it is known without asking any switch: as described, or as it was found before."""
     if not config.finds:
         return site.topology
     past = look(site.folder / "journal.db", config.encoding.plan.schema, config.base(site.topology))

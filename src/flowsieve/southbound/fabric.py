@@ -31,7 +31,7 @@ class Ticket:
 
 
 class Switches(Protocol):
-    """The switches, by name, for a caller that waits for nothing but `settle`."""
+    """The switches, by name, for a caller without an event loop: it hands over operations, and waits in `settle`."""
 
     def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
         """Have a switch carry out operations one after the other, after all that it was asked before."""
@@ -63,7 +63,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class PortChanged:
-    """A port of a switch came up or went down; told again, perhaps, where nothing changed."""
+    """A port of a switch came up or went down; it may be reported again though nothing changed."""
 
     switch: str
     port: int
@@ -107,7 +107,7 @@ class LiveSwitches(Protocol):
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds within our group prefixes.
 
-        Those among them that no flow can say are removed on the way.
+        Entries there that no `Flow` can describe are removed on the way.
         """
         ...
 
@@ -118,9 +118,10 @@ class LiveSwitches(Protocol):
     async def fence(self, switch: str, port: int, closed: bool) -> None:
         """Close a port, or open it again; returns once that is so.
 
-        Through a closed port no packet of the tables or of hosts comes in or goes out, whatever the entries say. It
-        stays closed when the controller goes, and when the port goes down and comes back. How a switch does it is up to
-        the southbound. For a port that does not exist nothing is done; when it appears, it is open.
+        Through a closed port no packet comes in or goes out, whatever the entries say. It stays closed when the
+        controller goes, and when the port goes down and comes back. How that is done is up to the southbound.
+
+        For a port that does not exist nothing is done; when it appears, it is open.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""Port numbers of real switches, translated to and from those of the topology; nowhere else are they.
+"""Port numbers of real switches, translated here, and only here, to and from those of the topology.
 
-All that decides counts the ports of a switch from 1, in the topology's order, without gaps: sets of ports are words
+Everything above counts the ports of a switch from 1, in the topology's order, without gaps: sets of ports are words
 of bits. A switch may have other numbers for them.
 """
 
@@ -16,13 +16,13 @@ from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import LiveSwitches, PortChanged, Report, SwitchEvent
 
-NOWHERE = 0  # the port, in the topology's counting, of all that it has no port for; no table should have it
+NOWHERE = 0  # stands for every port that the topology does not have; no table should have it
 
 
 class NumberedSwitches(LiveSwitches):
     """Live switches by the topology's ports; `topology` is asked each time, since networks grow.
 
-    What was asked before it grew and is answered after is in the old ports: whoever has it grow reads again.
+    An answer that was asked for before the network grew is in the old ports: read again after growing.
     """
 
     def __init__(self, switches: LiveSwitches, topology: Callable[[], Topology]) -> None:
@@ -30,7 +30,7 @@ class NumberedSwitches(LiveSwitches):
         self._topology = topology
 
     def translated(self, report: Report) -> Report:
-        """Somebody who hears what switches tell in the topology's ports, and nothing of ports that it does not have."""
+        """A listener that passes events on to `report` in the topology's ports, without those of other ports."""
 
         def heard(event: SwitchEvent) -> None:
             if isinstance(event, PortChanged) and event.switch in self._topology().numbers:
@@ -55,7 +55,7 @@ class NumberedSwitches(LiveSwitches):
         return self.told(switch, await self._switches.read(switch))
 
     def told(self, switch: str, flows: Sequence[Flow]) -> tuple[Flow, ...]:
-        """Entries of a switch in the topology's ports; what they send to ports of no topology, they send `NOWHERE`.
+        """Entries of a switch in the topology's ports; ports that the topology does not have become `NOWHERE`.
 
         So whoever reads them sees that they are not as they should be, and can change them with all else at once.
         """
@@ -72,11 +72,11 @@ class NumberedSwitches(LiveSwitches):
         return {known[number]: up for number, up in there.items() if number in known}
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again."""
+        """Close a port, or open it again."""
         await self._switches.fence(switch, self._number(switch, port), closed)
 
     async def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced, of those that the topology has."""
+        """The ports of a switch that are closed, of those that the topology has."""
         there = await self._switches.fences(switch)
         if self._numbers(switch) is None:
             return there
@@ -112,7 +112,7 @@ class NumberedSwitches(LiveSwitches):
 
 
 class _Translation:
-    """Entries with other port numbers; few lists of actions stand in many entries."""
+    """Entries with other port numbers; lists of actions are translated once, since many entries share few of them."""
 
     def __init__(self, numbers: Mapping[int, int]) -> None:
         self._numbers = numbers

@@ -45,7 +45,7 @@ class SocketAddress:
     async def listen(
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
     ) -> asyncio.Server:
-        """Have all that dial served; where somebody is served already, it is an OSError."""
+        """Have `serve` called for everyone who dials; raises OSError where somebody else listens already."""
         if self.path is not None:
             await _check_free(self.path)
             return await asyncio.start_unix_server(serve, self.path, limit=BUFFER)
@@ -56,7 +56,7 @@ class SocketAddress:
 
 
 def _may_be_host(name: str) -> bool:
-    """Whether somebody can be looked up under a name at all."""
+    """Whether a name can be a host's at all."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:  # as for a..b
@@ -64,7 +64,7 @@ def _may_be_host(name: str) -> bool:
 
 
 async def _check_free(path: str) -> None:
-    """Raise where somebody listens on a socket: its path would be taken away from under it."""
+    """Raise where somebody listens on a socket: we would take its path away."""
     try:
         _, writer = await asyncio.open_unix_connection(path)
     except (FileNotFoundError, ConnectionRefusedError):

@@ -124,7 +124,7 @@ class EmbeddedFabric:
             self.report(Connected(switch))
 
     def disconnect(self, switch: str, reason: str = "the connection was cut") -> None:
-        """Cut a connection; the switch forwards on."""
+        """Cut a connection; the switch goes on forwarding."""
         if switch in self._connected:
             self._connected.discard(switch)
             self.report(Disconnected(switch, reason))

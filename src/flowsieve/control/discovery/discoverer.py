@@ -27,12 +27,12 @@ from flowsieve.southbound.fabric import (
 
 log = logging.getLogger(__name__)
 
-# What switches have to hand over for it. A switch may hear all of its ports at once.
+# What switches have to hand over for it; the rate is for beacons on all ports at once.
 PUNTS = (Punt.of_type(LLDP, rate=1000),)
 
 
 class Discoverer:
-    """Keeps finding for the time of an `async with` block, which the switches' own should lie within.
+    """Discovers for the time of an `async with` block; the block of the switches should lie within it.
 
     The caller has the switches punt `PUNTS` and passes on to `heard` what they tell.
 
@@ -72,7 +72,7 @@ class Discoverer:
         return differences(self.findings, described, self._closed()) if described is not None else ()
 
     def heard(self, event: SwitchEvent) -> None:
-        """Take note of what a switch tells; on the loop. It never waits and never raises."""
+        """Take note of an event; on the loop. It never waits and never raises."""
         if self._watch is None or self._watch.cancelling():
             return
         match event:

@@ -21,7 +21,7 @@ from flowsieve.southbound.fabric import PuntedPacket
 
 INTERVAL_SECONDS = 1.0
 KEPT_INTERVALS = 3
-MOST_HOSTS = 16  # of one port: whoever invents senders gets no memory for it
+MOST_HOSTS = 16  # of one port: a host that invents senders cannot fill our memory
 MOST_ADDRESSES = 8  # of one host
 
 
@@ -78,7 +78,7 @@ class DiscoveryState:
             self._forget(Place(switch, port))
 
     def port_changed(self, switch: str, port: int, up: bool) -> None:
-        """A port came or went; what was behind it is not taken for granted."""
+        """A port came up or went down; what was behind one that went down is forgotten."""
         if switch in self._ports:
             if up:
                 self._ports[switch].add(port)
@@ -103,7 +103,7 @@ class DiscoveryState:
         return frames
 
     def heard(self, packet: PuntedPacket, now: float) -> None:
-        """A switch hands over a packet. One that says nothing, or lies, is counted and changes nothing."""
+        """A switch hands over a packet. One that is malformed or forged is counted and changes nothing."""
         place = Place(packet.switch, packet.port)
         if packet.port not in self._ports.get(packet.switch, ()):
             return  # it just came up or went down: packets and reports of ports cross each other
@@ -159,7 +159,7 @@ class DiscoveryState:
     def _note_host(self, data: bytes, place: Place, now: float) -> None:
         source = sender(data)
         if self._is_linked(place, now):
-            return  # it is further away: the switch before it will tell
+            return  # it is behind another switch, which reports it
         known = self._hosts.get(source.mac)
         if known is None or known.place != place:
             self._drop(source.mac)

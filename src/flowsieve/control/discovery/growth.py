@@ -97,7 +97,7 @@ def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[Found
 
 
 def _rank(host: FoundHost) -> tuple[int, int, str]:
-    """Hosts come in the order of their addresses, as those who number them mean it; without one they come last."""
+    """Hosts in the order of their addresses; those without one come last."""
     numbers = [ipaddress.ip_address(address) for address in host.addresses]
     first = min(((each.version, int(each)) for each in numbers), default=(7, 0))
     return (*first, host.name)

@@ -16,7 +16,7 @@ from flowsieve.network.topology import Topology
 
 
 class Decided(Protocol):
-    """Of a control state, what is worth watching."""
+    """What gauges read of a control state."""
 
     @property
     def topology(self) -> Topology: ...
@@ -36,7 +36,7 @@ class Decided(Protocol):
 
 
 class Watched(Protocol):
-    """Of a dispatcher, what is worth watching."""
+    """What gauges read of a dispatcher."""
 
     @property
     def state(self) -> Decided: ...

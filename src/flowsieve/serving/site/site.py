@@ -36,7 +36,7 @@ class Site(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where the controller remembers."""
+        """Where the controller keeps its journal and its secret."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Site(Protocol):
 
     @property
     def interface(self) -> str | None:
-        """By which hosts send and receive events; None for the only one."""
+        """The interface by which hosts send and receive events; None if they have only one."""
         ...
 
     @property
@@ -54,11 +54,11 @@ class Site(Protocol):
 
     @property
     def differences(self) -> Collection[Difference]:
-        """In what it differs from what was described, besides what discovery tells."""
+        """Differences from the configuration that discovery does not see."""
         ...
 
     def fabric(self, report: Report) -> Fabric:
-        """The switches, which go by the numbers that they have for their ports themselves."""
+        """The switches, not connected yet; ports have the switches' own numbers."""
         ...
 
     def tell_tokens(self, tokens: Tokens) -> None: ...
@@ -169,13 +169,13 @@ def described(known: Topology, site: Topology) -> Topology:
 
 
 def with_switches(topology: Topology, switches: Iterable[str], first: Iterable[str] = ()) -> Topology:
-    """A topology with more switches, which nothing leads to yet; where it is said which come first, these do."""
+    """A topology with more switches, not linked yet; those in `first` come first."""
     every = tuple(dict.fromkeys((*first, *topology.switches, *switches)))
     return Topology(every, topology.links, topology.hosts, topology.numbers)
 
 
 def event_groups(topology: Topology, family: int) -> Mapping[str, str]:
-    """Where events for each host come in."""
+    """The address at which each host gets its events."""
     return {
         host: each.events_ipv6 if family == 6 else each.events_ipv4
         for host, each in host_addresses(topology).items()

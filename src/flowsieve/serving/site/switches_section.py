@@ -84,12 +84,12 @@ def _address(section: Section, key: str) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two addresses are one, however they are written."""
+    """Whether two addresses are the same, however they are written."""
     return SocketAddress.parse(one) == SocketAddress.parse(other)
 
 
 def check_listened(controller: Section, listen: str | None, http: Sequence[str]) -> None:
-    """Tell of an address at which more than one is to be taken; port 0 is a new one each time."""
+    """Report an address that is used twice; port 0 is a new one each time."""
     taken: dict[SocketAddress, str] = (
         {SocketAddress.parse(listen): "so has listen"} if listen is not None else {}
     )
@@ -101,7 +101,7 @@ def check_listened(controller: Section, listen: str | None, http: Sequence[str])
 
 
 def _hosts(top: Section, switches: Collection[str]) -> dict[str, str]:
-    """Names for hosts that are found."""
+    """The names that [names] gives to hosts that are found."""
     section = top.section(NAMES)
     found: dict[str, str] = {}
     for mac, name in section.table.items():

@@ -58,7 +58,7 @@ class Channel:
     # Connections.
 
     async def keep_dialling(self, address: SocketAddress, check: Callable[[SwitchId], None]) -> None:
-        """Have a connection, again and again; `check` raises where somebody else answers."""
+        """Connect, and again whenever the connection is lost; `check` raises where another switch answers."""
         retry = self._timing.first_retry
         while True:
             try:
@@ -71,7 +71,7 @@ class Channel:
                 except SwitchError:
                     session.abort()
                     raise
-            except (OSError, SwitchError, UnicodeError) as error:  # or a host's name that is none
+            except (OSError, SwitchError, UnicodeError) as error:  # or a name that no host can have
                 self._missed(f"{address}: {str(error) or type(error).__name__}")
             else:
                 retry = self._timing.first_retry
@@ -101,7 +101,7 @@ class Channel:
             self._report(PortChanged(self.switch, notice.port, notice.up))
 
     def _missed(self, why: str) -> None:
-        """There is no connection; whoever wants to know is told when the reason is another than before."""
+        """There is no connection; reported where the reason is another than before."""
         known, self.why_not = self.why_not, why
         if why != known and self._session is None:
             self._report(Disconnected(self.switch, why))
@@ -134,7 +134,7 @@ class Channel:
     async def read(self, groups: Iterable[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
-        Those that no flow can say are removed, or not; how many there are, comes second.
+        Entries that no `Flow` can describe are removed unless `remove` is false; their number comes second.
         """
         refused = f"switch {self.switch} does not remove entries"
         async with self._asking(f"switch {self.switch} cannot be read", refused) as session:
@@ -186,7 +186,7 @@ class Channel:
 
     @asynccontextmanager
     async def _asking(self, lost: str, refused: str = "") -> AsyncIterator[SwitchSession]:
-        """A connection in its turn, and what it means where an answer is lost, or says no."""
+        """A connection, for requests in turn; `lost` and `refused` begin the errors where no answer came, or a no."""
         try:
             async with self._in_turn() as session:
                 yield session
@@ -197,9 +197,9 @@ class Channel:
 
     @asynccontextmanager
     async def _in_turn(self, known: bool = False) -> AsyncIterator[SwitchSession]:
-        """A connection for requests that no other comes between; has it to be `known` what the switch holds?
+        """A connection, once all requests before are done; with `known`, raises where the table is unknown.
 
-        Where an answer is lost, or was not waited for, the connection is of no more use.
+        Where an answer is lost or nobody waited for it, the connection is given up.
         """
         deadline = self._deadline()
         if self._waiting >= MOST_WAITING:
@@ -260,6 +260,6 @@ class Channel:
 
 
 def _by_key(flow: Flow) -> tuple[int, int, int, int]:
-    """The order of `Flow.key`, of plain numbers: tables are large."""
+    """The order of `Flow.key`, by plain numbers for speed: tables are large."""
     where = flow.match.destination
     return where.family, where.bits, where.length, flow.priority

@@ -1,4 +1,4 @@
-"""Until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
+"""Waits until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
 
 Open vSwitch's main thread notes a change in one pass of its loop, and in the next one marks all that the datapath
 has cached as out of date. Other threads then go over the cache, at most once in 5 ms. `revalidator/wait` answers
@@ -16,7 +16,7 @@ into the cache afterwards is decided by the new tables, or was being decided at 
 
 Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
 addresses and take it out again, which nothing of ours looks at. All this is one question, shared by all who wait when
-it is asked. Every word of it wakes a thread that then looks at all ports of all bridges, so there are few: the
+it is asked. Every message wakes a thread that then looks at all ports of all bridges, so there are few: the
 connection of one question is kept for the first step of the next.
 """
 
@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 LONGEST = 5.0  # seconds to wait for an answer
 # Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
 WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
-FULL = 0.002  # seconds until one that has too many callers is dialled again
+FULL = 0.002  # seconds before we dial again where too many callers wait
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Command = tuple[str, Sequence[str]]
 
 
 class DatapathBehind(SwitchError):
-    """The datapath is there and does not say that it has followed; packets may still meet older tables."""
+    """The datapath did not confirm that it follows the tables; packets may still meet older ones."""
 
 
 class Unreachable(Exception):
@@ -62,7 +62,7 @@ class DatapathSync:
         self._missed = False  # whether there was nobody to ask when there should be
 
     async def follow(self, removed: bool = False) -> None:
-        """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
+        """Return when packets meet the tables as acknowledged up to now; `removed` says whether entries were."""
         self._purge = self._purge or removed
         try:
             await self._question.answered()
@@ -80,7 +80,7 @@ class DatapathSync:
         self._hang_up()
 
     async def _ask(self) -> None:
-        """Ask once; what was to be purged and may not have been is purged by the next who asks."""
+        """Ask once; a purge that may have failed is left to the next question."""
         purge, self._purge = self._purge, False
         try:
             await self._ask_once(purge)
@@ -125,7 +125,7 @@ class DatapathSync:
             raise DatapathBehind(f"the datapath at {self._control} cannot be asked: {error}") from None
 
     async def _pass(self, control: SocketAddress) -> str:
-        """Wait for one pass of the main thread; a bridge of its. The connection that was kept may have died since."""
+        """Wait for one pass of the main thread; returns a bridge. The connection that was kept may have died since."""
         for kept in (self._socket, None):
             try:
                 self._socket = kept or await ControlSocket.dial(control)
@@ -259,7 +259,7 @@ def _dialled_at_once(control: SocketAddress) -> socket.socket | None:
 
 
 def _last(text: str, count: int) -> Any:
-    """The last of so many JSON values that stand one after the other, or None if they are not all there yet."""
+    """The last of `count` JSON values in a row, or None if they are not all there yet."""
     decoder, value = json.JSONDecoder(), None
     for _ in range(count):
         try:

@@ -1,4 +1,4 @@
-"""Real switches as live switches, over OpenFlow, on one asyncio loop."""
+"""The `Fabric` of OpenFlow switches, on one asyncio loop."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class OpenFlowFabric(Fabric):
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds of ours and within our groups, in the order of their matches.
 
-        Those among them that no flow can say are removed on the way. Packets meet what is read: where that is not
+        Entries there that no `Flow` can describe are removed on the way. Packets meet what is read: where that is not
         known of a table which was changed before, it is waited for.
         """
         async with self._followed(switch) as channel:
@@ -154,12 +154,12 @@ class OpenFlowFabric(Fabric):
         return {port.number: port.up for port in await self._channel(switch).list_ports()}
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again; returns once that is so."""
+        """Close a port (it neither receives nor forwards), or open it again; returns once that is so."""
         await self._channel(switch).fence(port, closed)
         await self._datapath.follow()
 
     async def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced."""
+        """The ports of a switch that are closed."""
         return frozenset(port.number for port in await self._channel(switch).list_ports() if port.fenced)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
@@ -172,7 +172,7 @@ class OpenFlowFabric(Fabric):
         await self._channel(switch).send_packet(port, data)
 
     def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
-        """Refuse a switch that is not there, and what no message can say."""
+        """Refuse a switch that is not there, and operations that no message can express."""
         self._channel(switch)
         for op in ops:
             flow = op.flow
@@ -181,7 +181,7 @@ class OpenFlowFabric(Fabric):
                     f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
                 )
             if op.kind is Kind.REMOVE:
-                continue  # what an entry does, need not be said to remove it
+                continue  # an entry is removed whatever it does
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(
                     f"{flow.match.destination} goes to {len(flow.actions)} ports of switch {switch}; "
@@ -227,7 +227,7 @@ class OpenFlowFabric(Fabric):
         try:
             identity = switch_id(await session.greet())
         except (OSError, Lost):
-            return  # no switch
+            return  # it is not a switch
         except SwitchError as error:
             self._turned_away.tell(writer, str(error))
             return

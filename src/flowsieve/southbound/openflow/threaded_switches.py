@@ -1,4 +1,4 @@
-"""Real switches as a southbound for callers with a thread of their own, as the embedded network is in this process.
+"""Real switches for callers without an event loop: `Switches`, as the embedded network is.
 
 The connections, an `OpenFlowFabric`, live on an asyncio loop in a thread of its own.
 """
@@ -85,7 +85,7 @@ class OpenFlowSwitches:
     def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds now, of ours and within our groups, in the order of their matches.
 
-        Those among them that no flow can say are removed on the way.
+        Entries there that no `Flow` can describe are removed on the way.
         """
         self.fabric.check(switch, ())
         return self.call(self.fabric.read(switch))
