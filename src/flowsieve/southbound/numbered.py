@@ -33,12 +33,10 @@ class NumberedSwitches(LiveSwitches):
         """A listener that passes events on to `report` in the topology's ports, without those of other ports."""
 
         def heard(event: SwitchEvent) -> None:
-            if isinstance(event, PortChanged) and event.switch in self._topology().numbers:
-                port = self._ports(event.switch).get(event.port)
-                if port is not None:
-                    report(replace(event, port=port))
-            else:
+            if not isinstance(event, PortChanged):
                 report(event)
+            elif (port := self._port_of(event.switch)(event.port)) is not None:
+                report(replace(event, port=port))
 
         return heard
 
@@ -46,7 +44,7 @@ class NumberedSwitches(LiveSwitches):
         """Have a switch carry out a whole batch or nothing."""
         numbers = self._numbers(switch)
         if numbers is not None:
-            translate = _Translation(numbers)
+            translate = _Translation(numbers.get)
             ops = [FlowOp(op.kind, translate(op.flow)) for op in ops]
         await self._switches.apply(switch, ops)
 
@@ -61,15 +59,12 @@ class NumberedSwitches(LiveSwitches):
         """
         if self._numbers(switch) is None:
             return tuple(flows)
-        return tuple(map(_Translation(self._ports(switch)), flows))
+        return tuple(map(_Translation(self._port_of(switch)), flows))
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch that the topology has, and whether each is up."""
-        there = await self._switches.ports(switch)
-        if self._numbers(switch) is None:
-            return there
-        known = self._ports(switch)
-        return {known[number]: up for number, up in there.items() if number in known}
+        there, port_of = await self._switches.ports(switch), self._port_of(switch)
+        return {port: up for number, up in there.items() if (port := port_of(number)) is not None}
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
         """Close a port, or open it again."""
@@ -77,11 +72,8 @@ class NumberedSwitches(LiveSwitches):
 
     async def fences(self, switch: str) -> frozenset[int]:
         """The ports of a switch that are closed, of those that the topology has."""
-        there = await self._switches.fences(switch)
-        if self._numbers(switch) is None:
-            return there
-        known = self._ports(switch)
-        return frozenset(known[number] for number in there if number in known)
+        there, port_of = await self._switches.fences(switch), self._port_of(switch)
+        return frozenset(port for number in there if (port := port_of(number)) is not None)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch exactly these."""
@@ -97,10 +89,14 @@ class NumberedSwitches(LiveSwitches):
         own = self._topology().numbers.get(switch)
         return dict(enumerate(own.values(), 1)) if own is not None else None
 
-    def _ports(self, switch: str) -> Mapping[int, int]:
-        """The port of each number."""
-        own = self._topology().numbers[switch]
-        return {number: port for port, number in enumerate(own.values(), 1)}
+    def _port_of(self, switch: str) -> Callable[[int], int | None]:
+        """What gives the port of a number, or None where the topology has none."""
+        numbers = self._numbers(switch)
+        return (
+            {number: port for port, number in numbers.items()}.get
+            if numbers is not None
+            else lambda same: same
+        )
 
     def _number(self, switch: str, port: int) -> int:
         numbers = self._numbers(switch)
@@ -114,8 +110,8 @@ class NumberedSwitches(LiveSwitches):
 class _Translation:
     """Entries with other port numbers; lists of actions are translated once, since many entries share few of them."""
 
-    def __init__(self, numbers: Mapping[int, int]) -> None:
-        self._numbers = numbers
+    def __init__(self, number: Callable[[int], int | None]) -> None:
+        self._number = number
         self._known: dict[tuple[Action, ...], tuple[Action, ...]] = {}
 
     def __call__(self, flow: Flow) -> Flow:
@@ -129,7 +125,7 @@ class _Translation:
 
         What goes nowhere is left out: an entry may be widened by it on the way to what it should be.
         """
-        numbers, actions = self._numbers, tuple(each for each in actions if each.port != NOWHERE)
-        new = [replace(each, port=numbers[each.port]) for each in actions if each.port in numbers]
+        actions = tuple(each for each in actions if each.port != NOWHERE)
+        new = [replace(each, port=port) for each in actions if (port := self._number(each.port)) is not None]
         lost: list[Action] = [Output(NOWHERE)] if len(new) < len(actions) else []
         return tuple(sorted([*lost, *new], key=lambda each: (isinstance(each, Deliver), each.port)))

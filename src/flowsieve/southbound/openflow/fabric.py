@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
@@ -13,7 +13,6 @@ from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, Kind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
-from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import Connected, Disconnected, Fabric, Report, SwitchEvent
@@ -47,13 +46,11 @@ class OpenFlowFabric(Fabric):
         listen: str | None = None,
         identities: Mapping[str, SwitchId] | None = None,
         unknown: Callable[[SwitchId], str | None] = lambda identity: None,
-        groups: Iterable[Prefix] = GROUPS,
         timing: Timing | None = None,
         decrement: bool = True,
         control: str | None = None,
         report: Report = lambda event: None,
     ) -> None:
-        self.groups = tuple(groups)
         self.timing = timing or Timing()
         self._addresses = {switch: SocketAddress.parse(text) for switch, text in addresses.items()}
         self._listen = SocketAddress.parse(listen) if listen is not None else None
@@ -140,14 +137,14 @@ class OpenFlowFabric(Fabric):
         known of a table which was changed before, it is waited for.
         """
         async with self._followed(switch) as channel:
-            flows, removed = await channel.read(self.groups)
+            flows, removed = await channel.read(GROUPS)
             if removed or switch in self._behind:
                 await self._datapath.follow(removed=True)
         return flows
 
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
         """The entries that `read` would give, and how many it would remove; nothing is changed."""
-        return await self._channel(switch).read(self.groups, remove=False)
+        return await self._channel(switch).read(GROUPS, remove=False)
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""
