@@ -12,7 +12,7 @@ import pytest
 
 from flowsieve.control.discovery.differences import DifferenceKind
 from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
-from flowsieve.control.discovery.findings import Place
+from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import SwitchError
 from flowsieve.flow.punt import Punt
@@ -99,7 +99,7 @@ def test_a_network_is_found_with_its_hosts_and_a_pulled_cable_is_missed_until_it
             await until(lambda: len(discoverer.findings.hosts) == 4)
             assert not discoverer.differences
             (ann, *_) = discoverer.findings.hosts
-            assert (ann.name, ann.place) == ("ann", Place("s1", 3))
+            assert (ann.name, ann.place) == ("ann", SwitchPort("s1", 3))
             assert ann.addresses == (lab.addresses("ann").ipv6,)
             made = grown(Topology(NETWORK.switches, (), {}), discoverer.findings)
             for switch in NETWORK.switches:
@@ -165,7 +165,7 @@ def test_hosts_that_forge_or_replay_frames_make_no_link() -> None:
 def _is_stale(discoverer: Discoverer, frame: bytes) -> bool:
     """Whether a beacon of s1's port to ann has been followed by enough others."""
     count = Beacon.parse(frame, discoverer.discovery._key).count
-    return count not in [number for number, _ in discoverer.discovery._sent.get(Place("s1", 3), [])]
+    return count not in [number for number, _ in discoverer.discovery._sent.get(SwitchPort("s1", 3), [])]
 
 
 def test_switches_are_found_when_they_dial() -> None:

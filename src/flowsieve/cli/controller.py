@@ -79,7 +79,7 @@ def controller(
     if check:
         show.out.print(f"{config} is right")
         return 0
-    from flowsieve.lab.site import site_of  # it takes a while to be imported
+    from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
 
     found = _lab_of(setting, lab)
     site = site_of(setting, found)
@@ -174,7 +174,7 @@ def token(
     lab: Name = None,
 ) -> int:
     """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
-    from flowsieve.lab.site import site_of
+    from flowsieve.lab.lab_site import site_of
     from flowsieve.serving.calls.tokens import Tokens, kept_secret
     from flowsieve.serving.config import read_config
     from flowsieve.serving.preview import known_topology

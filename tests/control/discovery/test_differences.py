@@ -7,7 +7,7 @@ from dataclasses import replace
 from as_described import FOUND, NETWORK
 
 from flowsieve.control.discovery.differences import DifferenceKind, differences
-from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
 
 
 def told(findings: Findings, **options: frozenset[frozenset[str]]) -> list[tuple[DifferenceKind, str]]:
@@ -27,7 +27,7 @@ def test_a_missing_link_is_told_unless_it_is_known_to_be_closed() -> None:
 
 
 def test_a_link_in_other_ports_is_told_once() -> None:
-    wrong = FoundLink(Place("s2", 2), Place("s3", 4))
+    wrong = FoundLink(SwitchPort("s2", 2), SwitchPort("s3", 4))
     assert told(replace(FOUND, links=(FOUND.links[0], wrong))) == [
         (
             DifferenceKind.WRONG_PORT,
@@ -37,7 +37,7 @@ def test_a_link_in_other_ports_is_told_once() -> None:
 
 
 def test_a_link_that_nobody_described_is_told_with_what_should_be_there() -> None:
-    more = FoundLink(Place("s1", 2), Place("s3", 4))
+    more = FoundLink(SwitchPort("s1", 2), SwitchPort("s3", 4))
     assert told(replace(FOUND, links=(*FOUND.links, more))) == [
         (
             DifferenceKind.LINK_UNKNOWN,
@@ -48,7 +48,7 @@ def test_a_link_that_nobody_described_is_told_with_what_should_be_there() -> Non
 
 
 def test_a_second_link_beside_a_described_one_is_told() -> None:
-    more = FoundLink(Place("s1", 5), Place("s2", 5))
+    more = FoundLink(SwitchPort("s1", 5), SwitchPort("s2", 5))
     assert told(replace(FOUND, links=(*FOUND.links, more))) == [
         (
             DifferenceKind.LINK_UNKNOWN,
@@ -58,14 +58,14 @@ def test_a_second_link_beside_a_described_one_is_told() -> None:
 
 
 def test_a_switch_linked_with_itself_is_told() -> None:
-    loop = FoundLink(Place("s1", 5), Place("s1", 6))
+    loop = FoundLink(SwitchPort("s1", 5), SwitchPort("s1", 6))
     assert [kind for kind, _ in told(replace(FOUND, links=(*FOUND.links, loop)))] == [
         DifferenceKind.LINK_UNKNOWN
     ]
 
 
 def test_a_link_heard_in_one_direction_is_told() -> None:
-    ends = Place("s2", 2), Place("s3", 1)
+    ends = SwitchPort("s2", 2), SwitchPort("s3", 1)
     assert told(replace(FOUND, links=FOUND.links[:1], one_sided=(ends,))) == [
         (
             DifferenceKind.ONE_SIDED,
@@ -73,7 +73,7 @@ def test_a_link_heard_in_one_direction_is_told() -> None:
             "from port 2 of switch s2 at port 1 of switch s3",
         )
     ]
-    strange = Place("s1", 7), Place("s3", 7)
+    strange = SwitchPort("s1", 7), SwitchPort("s3", 7)
     assert [kind for kind, _ in told(replace(FOUND, one_sided=(strange,)))] == [DifferenceKind.ONE_SIDED]
 
 
@@ -88,7 +88,7 @@ def test_switches_that_are_not_there_or_not_known_are_told_and_their_links_are_n
 
 
 def test_a_host_elsewhere_is_told_with_both_places() -> None:
-    moved = replace(FOUND.hosts[0], place=Place("s2", 9))
+    moved = replace(FOUND.hosts[0], place=SwitchPort("s2", 9))
     assert told(replace(FOUND, hosts=(moved,))) == [
         (
             DifferenceKind.HOST_ELSEWHERE,
@@ -100,7 +100,7 @@ def test_a_host_elsewhere_is_told_with_both_places() -> None:
 def test_a_host_without_a_name_is_taken_for_the_one_that_should_be_there() -> None:
     stranger = FoundHost("h02ff", "02:ff:00:00:00:00", (), FOUND.hosts[0].place)
     assert told(replace(FOUND, hosts=(stranger,))) == []
-    lost = replace(stranger, place=Place("s2", 9))
+    lost = replace(stranger, place=SwitchPort("s2", 9))
     assert told(replace(FOUND, hosts=(lost,))) == [
         (
             DifferenceKind.HOST_UNKNOWN,

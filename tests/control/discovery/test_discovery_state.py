@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flowsieve.control.discovery.differences import differences
 from flowsieve.control.discovery.discovery_state import MOST_ADDRESSES, MOST_HOSTS, DiscoveryState
-from flowsieve.control.discovery.findings import Place
+from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.network.generators import ring
@@ -43,16 +43,16 @@ class Cables:
         )
         self.discovery = DiscoveryState(self.names, KEY)
         self.now = 100.0
-        self.far: dict[Place, Place] = {}
-        self.last: dict[Place, bytes] = {}  # what each port sent last
+        self.far: dict[SwitchPort, SwitchPort] = {}
+        self.last: dict[SwitchPort, bytes] = {}  # what each port sent last
         for link in network.links:
             a, b = self.place(link.a, link.b), self.place(link.b, link.a)
             self.far |= {a: b, b: a}
         for switch in network.switches:
             self.discovery.connected(switch, self.ports(switch))
 
-    def place(self, switch: str, near: str) -> Place:
-        return Place(switch, self.network.port(switch, near))
+    def place(self, switch: str, near: str) -> SwitchPort:
+        return SwitchPort(switch, self.network.port(switch, near))
 
     def ports(self, switch: str) -> dict[int, bool]:
         return dict.fromkeys(range(1, len(self.network.neighbours(switch)) + 1), True)
@@ -61,17 +61,17 @@ class Cables:
         """All switches send their beacons, and a second goes by."""
         for switch in self.network.switches:
             for port, frame in self.discovery.beacons(switch, self.now):
-                self.last[Place(switch, port)] = frame
-                if far := self.far.get(Place(switch, port)):
+                self.last[SwitchPort(switch, port)] = frame
+                if far := self.far.get(SwitchPort(switch, port)):
                     self.come(far, frame)
         self.now += 1.0
 
-    def come(self, place: Place, data: bytes) -> None:
+    def come(self, place: SwitchPort, data: bytes) -> None:
         self.discovery.heard(PuntedPacket(place.switch, place.port, data), self.now)
 
     def speak(self, host: str) -> None:
         endpoint = self.network.endpoint(host)
-        self.come(Place(endpoint.switch, endpoint.port), said(MACS[host], endpoint.address))
+        self.come(SwitchPort(endpoint.switch, endpoint.port), said(MACS[host], endpoint.address))
 
     @property
     def edges(self) -> set[frozenset[str]]:
@@ -98,7 +98,7 @@ def test_a_whole_network_is_found_as_it_is() -> None:
 def test_a_link_is_there_until_three_intervals_have_gone_by_in_silence() -> None:
     cables = Cables(NETWORK)
     cables.round()
-    del cables.far[Place("s1", 1)], cables.far[Place("s2", 1)]
+    del cables.far[SwitchPort("s1", 1)], cables.far[SwitchPort("s2", 1)]
     for seconds in range(1, 4):
         assert (frozenset(("s1", "s2")) in cables.edges) == (seconds < 3)
         cables.round()
@@ -107,10 +107,10 @@ def test_a_link_is_there_until_three_intervals_have_gone_by_in_silence() -> None
 
 def test_a_link_that_carries_one_direction_only_is_one_sided_and_makes_no_topology() -> None:
     cables = Cables(NETWORK)
-    del cables.far[Place("s1", 1)]  # what s1 sends is lost
+    del cables.far[SwitchPort("s1", 1)]  # what s1 sends is lost
     cables.round()
     findings = cables.discovery.findings(cables.now)
-    assert findings.one_sided == ((Place("s2", 1), Place("s1", 1)),)
+    assert findings.one_sided == ((SwitchPort("s2", 1), SwitchPort("s1", 1)),)
     assert frozenset(("s1", "s2")) not in cables.edges
     made = grown(Topology(NETWORK.switches, (), {}), findings)
     assert {frozenset((link.a, link.b)) for link in made.links} == cables.edges
@@ -120,8 +120,8 @@ def test_a_cable_that_moves_is_found_at_its_new_place_with_the_next_beacons() ->
     cables = Cables(NETWORK)
     cables.round()
     cables.discovery.port_changed("s2", 7, True)
-    cables.far |= {Place("s1", 1): Place("s2", 7), Place("s2", 7): Place("s1", 1)}
-    del cables.far[Place("s2", 1)]
+    cables.far |= {SwitchPort("s1", 1): SwitchPort("s2", 7), SwitchPort("s2", 7): SwitchPort("s1", 1)}
+    del cables.far[SwitchPort("s2", 1)]
     cables.discovery.port_changed("s2", 1, False)
     cables.round()
     assert "plugged into other ports: s1 (port 1) - s2 (port 7)" in str(
@@ -158,8 +158,8 @@ def test_a_frame_that_is_played_back_makes_no_link() -> None:
     cables = Cables(NETWORK)
     cables.round()
     before = cables.discovery.findings(cables.now)
-    host_port, other = Place("s1", 3), Place("s3", 3)
-    cables.come(host_port, cables.last[Place("s2", 2)])  # heard at s3 before
+    host_port, other = SwitchPort("s1", 3), SwitchPort("s3", 3)
+    cables.come(host_port, cables.last[SwitchPort("s2", 2)])  # heard at s3 before
     assert "heard before" in (cables.discovery.last_rejection or "")
     old = cables.last[other]  # a host got this one and keeps it
     for _ in range(3):
@@ -175,7 +175,7 @@ def test_a_frame_that_comes_too_late_makes_no_link_though_none_was_sent_since() 
     cables.far.clear()
     cables.round()
     cables.now += 2.0
-    cables.come(Place("s2", 1), cables.last[Place("s1", 1)])
+    cables.come(SwitchPort("s2", 1), cables.last[SwitchPort("s1", 1)])
     assert "too old" in (cables.discovery.last_rejection or "")
     assert cables.discovery.findings(cables.now).one_sided == ()
 
@@ -183,7 +183,7 @@ def test_a_frame_that_comes_too_late_makes_no_link_though_none_was_sent_since() 
 def test_a_host_that_sends_our_frame_back_makes_no_link() -> None:
     cables = Cables(NETWORK)
     cables.round()
-    cables.come(Place("s1", 3), cables.last[Place("s1", 3)])
+    cables.come(SwitchPort("s1", 3), cables.last[SwitchPort("s1", 3)])
     assert "hears itself" in (cables.discovery.last_rejection or "")
     assert len(cables.edges) == 3
 
@@ -202,7 +202,7 @@ def test_a_frame_that_we_did_not_send_changes_nothing_and_is_counted(frame: byte
     cables = Cables(NETWORK)
     cables.round()
     before = cables.discovery.findings(cables.now)
-    cables.come(Place("s1", 3), frame)
+    cables.come(SwitchPort("s1", 3), frame)
     assert cables.discovery.findings(cables.now) == before
     assert cables.discovery.rejected == 1
 
@@ -216,7 +216,7 @@ def test_a_frame_that_we_did_not_send_changes_nothing_and_is_counted(frame: byte
 def test_random_packets_find_no_link(packets: list[tuple[str, int, bytes]]) -> None:
     cables = Cables(NETWORK)
     for switch, port, data in packets:
-        cables.come(Place(switch, port), data)
+        cables.come(SwitchPort(switch, port), data)
     findings = cables.discovery.findings(cables.now)
     assert findings.links == findings.one_sided == ()
 
@@ -224,17 +224,17 @@ def test_random_packets_find_no_link(packets: list[tuple[str, int, bytes]]) -> N
 def test_a_packet_of_a_host_that_comes_over_a_link_puts_the_host_nowhere() -> None:
     cables = Cables(NETWORK)
     cables.round()
-    cables.come(Place("s2", 1), said(MACS["ann"]))
+    cables.come(SwitchPort("s2", 1), said(MACS["ann"]))
     assert cables.discovery.findings(cables.now).hosts == ()
     cables.speak("ann")
-    cables.come(Place("s2", 1), said(MACS["ann"]))
+    cables.come(SwitchPort("s2", 1), said(MACS["ann"]))
     (host,) = cables.discovery.findings(cables.now).hosts
-    assert host.place == Place("s1", 3)
+    assert host.place == SwitchPort("s1", 3)
 
 
 def test_a_host_heard_before_the_switch_behind_its_port_is_no_host() -> None:
     cables = Cables(NETWORK)
-    cables.come(Place("s2", 1), said(MACS["ann"]))
+    cables.come(SwitchPort("s2", 1), said(MACS["ann"]))
     assert len(cables.discovery.findings(cables.now).hosts) == 1
     cables.round()
     assert cables.discovery.findings(cables.now).hosts == ()
@@ -244,9 +244,9 @@ def test_a_host_that_moves_is_where_it_spoke_last() -> None:
     cables = Cables(NETWORK)
     cables.round()
     cables.speak("ann")
-    cables.come(Place("s3", 4), said(MACS["ann"]))
+    cables.come(SwitchPort("s3", 4), said(MACS["ann"]))
     (host,) = cables.discovery.findings(cables.now).hosts
-    assert host.place == Place("s3", 4)
+    assert host.place == SwitchPort("s3", 4)
     (difference,) = differences(cables.discovery.findings(cables.now), NETWORK)
     assert str(difference) == "host ann is at port 4 of switch s3; it should be at port 3 of switch s1"
 
@@ -255,8 +255,8 @@ def test_a_host_that_invents_senders_gets_a_bounded_place() -> None:
     cables = Cables(NETWORK)
     cables.speak("bob")
     for n in range(1000):
-        cables.come(Place("s1", 3), said(f"02:00:00:01:{n >> 8:02x}:{n & 255:02x}"))
-        cables.come(Place("s2", 3), said(MACS["bob"], f"fd00:f::{n & 255:x}"))
+        cables.come(SwitchPort("s1", 3), said(f"02:00:00:01:{n >> 8:02x}:{n & 255:02x}"))
+        cables.come(SwitchPort("s2", 3), said(MACS["bob"], f"fd00:f::{n & 255:x}"))
     hosts = cables.discovery.findings(cables.now).hosts
     assert len([host for host in hosts if host.place.switch == "s1"]) == MOST_HOSTS
     (bob,) = [host for host in hosts if host.place.switch == "s2"]

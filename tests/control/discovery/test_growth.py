@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.control.discovery.differences import DifferenceKind, differences
-from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
 from flowsieve.control.discovery.growth import grown
 from flowsieve.network.generators import ring
 from flowsieve.network.topology import Topology
@@ -66,8 +66,8 @@ def test_hosts_keep_the_order_of_their_addresses() -> None:
 
 def test_ports_in_any_order_and_with_gaps_make_a_topology() -> None:
     ports = {("s0", "s1"): (1, 2), ("s1", "s2"): (1, 2), ("s2", "s0"): (1, 9)}
-    links = tuple(FoundLink(Place(a, at), Place(b, to)) for (a, b), (at, to) in ports.items())
-    host = FoundHost("ann", "02:00:00:00:00:01", (), Place("s1", 30))
+    links = tuple(FoundLink(SwitchPort(a, at), SwitchPort(b, to)) for (a, b), (at, to) in ports.items())
+    host = FoundHost("ann", "02:00:00:00:00:01", (), SwitchPort("s1", 30))
     made = topology_found(Findings(ring(3).switches, links, (), (host,)))
     assert {(a, b): (made.number(a, b), made.number(b, a)) for a, b in ports} == ports
     assert made.behind("s1", 30) == "ann"
@@ -84,11 +84,11 @@ def test_a_network_grows_by_what_is_found_and_keeps_what_it_was() -> None:
 
 
 def test_what_does_not_fit_is_left_out_and_stays_a_difference() -> None:
-    second = FoundLink(Place("s1", 5), Place("s2", 5))
-    itself = FoundLink(Place("s1", 6), Place("s1", 7))
-    elsewhere = FoundLink(Place("s1", 2), Place("s3", 9))  # ann should be there
+    second = FoundLink(SwitchPort("s1", 5), SwitchPort("s2", 5))
+    itself = FoundLink(SwitchPort("s1", 6), SwitchPort("s1", 7))
+    elsewhere = FoundLink(SwitchPort("s1", 2), SwitchPort("s3", 9))  # ann should be there
     beside = replace(FOUND.hosts[0], name="dee", mac="02:00:00:00:00:09")
-    moved = replace(FOUND.hosts[1], place=Place("s2", 9))
+    moved = replace(FOUND.hosts[1], place=SwitchPort("s2", 9))
     odd = replace(
         FOUND, links=(*FOUND.links, second, itself, elsewhere), hosts=(FOUND.hosts[0], moved, beside)
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from flowsieve.control.discovery.findings import Findings, FoundLink, Place
+from flowsieve.control.discovery.findings import Findings, FoundLink, SwitchPort
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 
@@ -67,8 +67,8 @@ def _links_missing(findings: Findings, topology: Topology, closed: Collection[Ed
     there = set(findings.switches)
     far = {near: far for link in findings.links for near, far in ((link.a, link.b), (link.b, link.a))}
     for link in topology.links:
-        a = Place(link.a, topology.number(link.a, link.b))
-        b = Place(link.b, topology.number(link.b, link.a))
+        a = SwitchPort(link.a, topology.number(link.a, link.b))
+        b = SwitchPort(link.b, topology.number(link.b, link.a))
         edge = frozenset((link.a, link.b))
         if far.get(a) == b or edge in closed or not edge <= there:
             continue
@@ -124,7 +124,7 @@ def _hosts_amiss(findings: Findings, topology: Topology) -> Iterator[Difference]
     for host in findings.hosts:
         if host.name in topology.hosts:
             endpoint = topology.endpoint(host.name)
-            right = Place(endpoint.switch, topology.number(endpoint.switch, host.name))
+            right = SwitchPort(endpoint.switch, topology.number(endpoint.switch, host.name))
             if host.place != right:
                 yield Difference(
                     DifferenceKind.HOST_ELSEWHERE,
@@ -145,6 +145,6 @@ def _is_described(link: FoundLink, topology: Topology) -> bool:
     return ports == {a: topology.number(a, b), b: topology.number(b, a)}
 
 
-def _meant(place: Place, topology: Topology) -> str | None:
+def _meant(place: SwitchPort, topology: Topology) -> str | None:
     """The neighbour that a port should have, if it should have one."""
     return topology.behind(place.switch, place.port) if place.switch in topology.switches else None

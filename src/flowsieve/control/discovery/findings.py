@@ -8,7 +8,7 @@ from flowsieve.network.mend import Edge
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SwitchPort:
     """A port of a switch."""
 
     switch: str
@@ -22,15 +22,15 @@ class Place:
 class FoundLink:
     """A cable between two switches, heard of in both directions."""
 
-    a: Place
-    b: Place
+    a: SwitchPort
+    b: SwitchPort
 
     @property
     def edge(self) -> Edge:
         return frozenset((self.a.switch, self.b.switch))
 
     @property
-    def ends(self) -> frozenset[Place]:
+    def ends(self) -> frozenset[SwitchPort]:
         return frozenset((self.a, self.b))
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class FoundHost:
     name: str
     mac: str
     addresses: tuple[str, ...]
-    place: Place
+    place: SwitchPort
 
 
 @dataclass(frozen=True)
@@ -56,5 +56,5 @@ class Findings:
 
     switches: tuple[str, ...]
     links: tuple[FoundLink, ...] = ()
-    one_sided: tuple[tuple[Place, Place], ...] = ()  # who was heard, and where
+    one_sided: tuple[tuple[SwitchPort, SwitchPort], ...] = ()  # who was heard, and where
     hosts: tuple[FoundHost, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Iterable
 
-from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
 
@@ -17,7 +17,7 @@ def grown(known: Topology, findings: Findings) -> Topology:
     a port that leads elsewhere are left out; they show as differences.
 
     >>> network = Topology.make([("s1", "s2")], {"h1": "s1"})
-    >>> new = grown(network, Findings(("s1", "s3"), (FoundLink(Place("s1", 7), Place("s3", 4)),)))
+    >>> new = grown(network, Findings(("s1", "s3"), (FoundLink(SwitchPort("s1", 7), SwitchPort("s3", 4)),)))
     >>> [(link.a, link.b) for link in new.links], new.number("s1", "s3"), new.number("s1", "h1")
     ([('s1', 's2'), ('s1', 's3')], 7, 2)
     """
@@ -81,7 +81,7 @@ class _Book:
         self.numbers[host.place.switch][host.name] = host.place.port
         return True
 
-    def _taken(self, place: Place) -> bool:
+    def _taken(self, place: SwitchPort) -> bool:
         return place.port in self.numbers[place.switch].values()
 
 
@@ -89,7 +89,7 @@ def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[Found
     """Links by their ends, switches counted as they are listed; of several between two the lowest ports first."""
     number = {switch: n for n, switch in enumerate(switches)}
 
-    def rank(place: Place) -> tuple[int, int]:
+    def rank(place: SwitchPort) -> tuple[int, int]:
         return number[place.switch], place.port
 
     turned = [FoundLink(*sorted(link.ends, key=rank)) for link in links]

@@ -24,7 +24,7 @@ from flowsieve.southbound.switch_access import SwitchAccess
 
 
 class Site(Protocol):
-    """All that differs between a lab (`lab/site.py`) and other networks."""
+    """All that differs between a lab (`lab/lab_site.py`) and other networks."""
 
     @property
     def topology(self) -> Topology:

@@ -58,7 +58,7 @@ class DatapathSync:
         self._seconds = seconds
         self._question = SharedQuestion(self._ask)
         self._purge = False  # when it is asked next
-        self._socket: ControlSocket | None = None
+        self._socket: VswitchdSocket | None = None
         self._missed = False  # whether there was nobody to ask when there should be
 
     async def follow(self, removed: bool = False) -> None:
@@ -94,7 +94,7 @@ class DatapathSync:
         try:
             async with asyncio.timeout(LONGEST):
                 bridge = await self._pass(self._control)
-                kept = self._socket = await ControlSocket.dial(self._control)
+                kept = self._socket = await VswitchdSocket.dial(self._control)
                 stir: tuple[Command, ...] = (
                     ("fdb/add", (bridge, bridge, "0", NOBODY)),
                     ("fdb/del", (bridge, "0", NOBODY)),
@@ -128,7 +128,7 @@ class DatapathSync:
         """Wait for one pass of the main thread; returns a bridge. The connection that was kept may have died since."""
         for kept in (self._socket, None):
             try:
-                self._socket = kept or await ControlSocket.dial(control)
+                self._socket = kept or await VswitchdSocket.dial(control)
                 return (await self._socket.ask(("ofproto/list", ()))).partition("\n")[0]
             except (OSError, EOFError):
                 if kept is None:
@@ -175,14 +175,14 @@ class SharedQuestion:
         await self._ask()
 
 
-class ControlSocket:
+class VswitchdSocket:
     """A connection on which one question follows the other; there are hundreds a second, so it is a bare socket."""
 
     def __init__(self, control: SocketAddress, own: socket.socket) -> None:
         self._control, self._own = control, own
 
     @classmethod
-    async def dial(cls, control: SocketAddress) -> ControlSocket:
+    async def dial(cls, control: SocketAddress) -> VswitchdSocket:
         return cls(control, await _dialled(control))
 
     async def ask(self, *commands: Command) -> str:
