@@ -118,12 +118,11 @@ def _leaf(topology: Topology) -> str:
 @asynccontextmanager
 async def by_barriers(lab: Lab, state: ControlState) -> AsyncIterator[Dispatcher]:
     """A dispatcher that believes barriers, and does not wait until packets meet the tables."""
-    addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
 
     def heard(event: SwitchEvent) -> None:
         dispatcher.heard(event)
 
-    fabric = OpenFlowFabric(addresses, timing=Timing(lag=0.0), report=heard)
+    fabric = OpenFlowFabric(lab.switch_addresses, timing=Timing(lag=0.0), report=heard)
     dispatcher = Dispatcher(state, fabric, ENCODING, deliveries_of(lab.topology, ENCODING.family))
     async with dispatcher, fabric:
         yield dispatcher

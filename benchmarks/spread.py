@@ -63,8 +63,9 @@ class Spread:
         """On a lab of its own for the time of a `with` block."""
         with ExitStack() as stack:
             lab = stack.enter_context(running(fat_tree(4)))
-            addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
-            switches = stack.enter_context(OpenFlowSwitches(OpenFlowFabric(addresses, timing=PATIENT)))
+            switches = stack.enter_context(
+                OpenFlowSwitches(OpenFlowFabric(lab.switch_addresses, timing=PATIENT))
+            )
             switches.wait_connected(30)
             stack.enter_context(cores_parted(lab))
             spread = cls(lab, load, switches, settings, size)

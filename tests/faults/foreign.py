@@ -30,6 +30,7 @@ from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.config import read_config
 from flowsieve.serving.preview import known_topology
+from flowsieve.serving.site.site import OwnSite
 
 CONFIG = """\
 [schema]
@@ -91,7 +92,8 @@ class Foreign(Daemonic):
         return ["controller", str(self.config), *options]
 
     def token(self, host: str) -> str:
-        known = known_topology(read_config(self.config), None)
+        config = read_config(self.config)
+        known = known_topology(config, OwnSite(config))
         return Tokens(kept_secret(self.state / "secret"), known).of(host)
 
     # What its operator and its hosts do.

@@ -51,12 +51,11 @@ def joined(lab: Lab, host: str, family: int, group: str) -> socket.socket:
 def delivering(family: int, encoding: Encoding) -> Iterator[tuple[Lab, Hosts, ExitStack]]:
     """A lab in which all events go to all hosts; `e` alone has no address of its own for them."""
     with running(NETWORK) as lab, ExitStack() as sockets:
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in NETWORK.switches}
         last = {switch: dict(ports) for switch, ports in deliveries_of(lab.topology, family).items()}
         del last["s2"][NETWORK.port("s2", "e")]
         with (
             Hosts(lab) as hosts,
-            OpenFlowSwitches(OpenFlowFabric(addresses, control=f"unix:{lab.control}")) as switches,
+            OpenFlowSwitches(OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}")) as switches,
         ):
             for switch in NETWORK.switches:
                 ports = range(1, len(NETWORK.neighbours(switch)) + 1)

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from flowsieve.control.discovery.differences import DifferenceKind
 from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
-from flowsieve.control.discovery.findings import Kind, Place
-from flowsieve.control.discovery.growth import topology_found
+from flowsieve.control.discovery.findings import SwitchPort
+from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import SwitchError
 from flowsieve.flow.punt import Punt
 from flowsieve.lab.blueprint import HOST_INTERFACE
@@ -22,6 +23,7 @@ from flowsieve.network.lldp import ETHERTYPE, Beacon
 from flowsieve.network.names import Names
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import Connected, SwitchEvent
+from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 pytestmark = pytest.mark.real
@@ -45,13 +47,9 @@ async def until(true: Callable[[], bool]) -> None:
 async def discovering(
     lab: Lab, described: Topology = NETWORK, *, listen: str | None = None
 ) -> AsyncIterator[Discoverer]:
-    """Discovery on a lab's switches, which are dialled, or dial us and are named after their datapath ids."""
-    addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
+    """Discovery on a lab's switches, which are dialled, or dial us and are told apart by their datapath ids."""
     hosts = {lab.addresses(host).mac: host for host in lab.topology.hosts}
-    if listen is None:
-        names = Names({lab.datapath_id(switch): switch for switch in lab.topology.switches}, hosts)
-    else:
-        names = Names(hosts=hosts)
+    names = Names({switch_id(lab.datapath_id(switch)): switch for switch in lab.topology.switches}, hosts)
     tasks: set[asyncio.Task[None]] = set()
 
     async def punt(switch: str) -> None:
@@ -64,9 +62,9 @@ async def discovering(
         discoverer.heard(event)
 
     fabric = OpenFlowFabric(
-        addresses if listen is None else {}, listen=listen, unknown=names.switch, report=heard
+        lab.switch_addresses if listen is None else {}, listen=listen, unknown=names.switch, report=heard
     )
-    discoverer = Discoverer(fabric, names, described, interval=INTERVAL)
+    discoverer = Discoverer(fabric, names, lambda: described, interval=INTERVAL)
     async with discoverer, fabric:
         yield discoverer
     await asyncio.gather(*tasks)
@@ -101,15 +99,15 @@ def test_a_network_is_found_with_its_hosts_and_a_pulled_cable_is_missed_until_it
             await until(lambda: len(discoverer.findings.hosts) == 4)
             assert not discoverer.differences
             (ann, *_) = discoverer.findings.hosts
-            assert (ann.name, ann.place) == ("ann", Place("s1", 3))
+            assert (ann.name, ann.place) == ("ann", SwitchPort("s1", 3))
             assert ann.addresses == (lab.addresses("ann").ipv6,)
-            made = topology_found(discoverer.findings)
+            made = grown(Topology(NETWORK.switches, (), {}), discoverer.findings)
             for switch in NETWORK.switches:
                 near = NETWORK.neighbours(switch)
                 assert [made.number(switch, each) for each in near] == list(range(1, len(near) + 1))
             lab.set_link("s1", "s2", up=False)
             await until(lambda: bool(discoverer.differences))
-            assert [each.kind for each in discoverer.differences] == [Kind.LINK_MISSING]
+            assert [each.kind for each in discoverer.differences] == [DifferenceKind.LINK_MISSING]
             lab.set_link("s1", "s2", up=True)
             await until(lambda: not discoverer.differences)
             assert discoverer.discovery.rejected == 0, discoverer.discovery.last_rejection
@@ -148,7 +146,7 @@ def test_hosts_that_forge_or_replay_frames_make_no_link() -> None:
             loop, rejected = asyncio.get_running_loop(), discoverer.discovery.rejected
             with open_wire(lab, "ann") as ann, open_wire(lab, "cy") as cy:
                 old = await loop.run_in_executor(None, ann.recv, 2000)
-                forged = Beacon(lab.datapath_id("s1"), 3, 1).frame(b"a key that somebody guessed")
+                forged = Beacon(switch_id(lab.datapath_id("s1")), 3, 1).frame(b"a key that somebody guessed")
                 damaged = bytes([*old[:30], old[30] ^ 1, *old[31:]])
                 for frame in (forged, damaged, old[:40], old + b"\0"):
                     cy.send(frame)
@@ -167,10 +165,10 @@ def test_hosts_that_forge_or_replay_frames_make_no_link() -> None:
 def _is_stale(discoverer: Discoverer, frame: bytes) -> bool:
     """Whether a beacon of s1's port to ann has been followed by enough others."""
     count = Beacon.parse(frame, discoverer.discovery._key).count
-    return count not in [number for number, _ in discoverer.discovery._sent.get(Place("s1", 3), [])]
+    return count not in [number for number, _ in discoverer.discovery._sent.get(SwitchPort("s1", 3), [])]
 
 
-def test_switches_that_nobody_named_are_found_when_they_dial() -> None:
+def test_switches_are_found_when_they_dial() -> None:
     async def play(lab: Lab) -> None:
         address = f"unix:{lab.directory / 'dialled.sock'}"
         async with discovering(lab, listen=address) as discoverer:
@@ -186,7 +184,7 @@ def test_switches_that_nobody_named_are_found_when_they_dial() -> None:
             await until(lambda: len(discoverer.findings.links) == 3)
             speak(lab)
             await until(lambda: len(discoverer.findings.hosts) == 4)
-            assert topology_found(discoverer.findings).switches == NETWORK.switches
+            assert discoverer.findings.switches == NETWORK.switches
 
     with running(NETWORK) as lab:
         asyncio.run(play(lab))

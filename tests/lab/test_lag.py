@@ -128,9 +128,10 @@ async def hammer(lab: Lab, fabric: OpenFlowFabric, flood: Flood) -> list[tuple[s
 @pytest.mark.slow
 def test_no_packet_meets_an_older_table_after_the_acknowledgement(tmp_path):
     async def main(lab: Lab, flood: Flood) -> list[tuple[str, int, int]]:
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in NETWORK.switches}
         async with (
-            OpenFlowFabric(addresses, control=f"unix:{lab.control}", timing=Timing(lag=0.0)) as fabric,
+            OpenFlowFabric(
+                lab.switch_addresses, control=f"unix:{lab.control}", timing=Timing(lag=0.0)
+            ) as fabric,
             asyncio.timeout(PATIENCE_S),
         ):
             await fabric.wait_connected()

@@ -150,11 +150,13 @@ def test_a_switch_takes_no_more_entries_than_its_capacity() -> None:
 
 @contextmanager
 def parts(topology: Topology) -> Iterator[tuple[Lab, Hosts, RealNetwork]]:
-    with running(topology) as lab:
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
-        with Hosts(lab) as hosts, OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
-            switches.wait_connected()
-            yield lab, hosts, RealNetwork(lab, switches, hosts)
+    with (
+        running(topology) as lab,
+        Hosts(lab) as hosts,
+        OpenFlowSwitches(OpenFlowFabric(lab.switch_addresses)) as switches,
+    ):
+        switches.wait_connected()
+        yield lab, hosts, RealNetwork(lab, switches, hosts)
 
 
 @real

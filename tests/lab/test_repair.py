@@ -34,14 +34,12 @@ REQUESTS = [
 def controlled() -> Iterator[tuple[Lab, OpenFlowSwitches, Controller]]:
     """A lab of three switches in a line with a controller that has served some requests."""
     topology = line(3)
-    with running(topology) as lab:
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
-        with OpenFlowSwitches(OpenFlowFabric(addresses)) as switches:
-            switches.wait_connected()
-            state = ControlState(topology, RegularPlan.make(SCHEMA))
-            controller = Controller(state, switches, encoding_of("ipv6"))
-            controller.submit(REQUESTS)
-            yield lab, switches, controller
+    with running(topology) as lab, OpenFlowSwitches(OpenFlowFabric(lab.switch_addresses)) as switches:
+        switches.wait_connected()
+        state = ControlState(topology, RegularPlan.make(SCHEMA))
+        controller = Controller(state, switches, encoding_of("ipv6"))
+        controller.submit(REQUESTS)
+        yield lab, switches, controller
 
 
 def test_what_the_switches_hold_is_proved_and_is_what_is_believed() -> None:

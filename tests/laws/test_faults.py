@@ -28,7 +28,6 @@ from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
-from flowsieve.southbound.fabric import SwitchEvent
 from flowsieve.southbound.numbered import NumberedSwitches
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -160,12 +159,7 @@ class GrowingStory(Story):
         self.dispatcher = Dispatcher(
             ControlState(known, PLAN, trees), self.switches, ENCODING, patience=60, drain=0
         )
-        self.fabric.report = self.heard
-
-    def heard(self, event: SwitchEvent) -> None:
-        counted = self.switches.heard(event)
-        if counted is not None:
-            self.dispatcher.heard(counted)
+        self.fabric.report = self.switches.translated(self.dispatcher.heard)
 
     def part(self, links: Sequence[Link], hosts: Sequence[str]) -> Topology:
         """A topology of some links and hosts, on the ports that they really have."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +12,14 @@ from os_ken.lib.packet.packet import Packet
 
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.network import lldp as lldp_module
-from flowsieve.network.lldp import MAX_COUNT, MAX_DATAPATH, MAX_PORT, MAX_TTL, Beacon, is_lldp
+from flowsieve.network.lldp import LONGEST_IDENTITY, MAX_COUNT, MAX_PORT, MAX_TTL, Beacon, is_lldp
+from flowsieve.network.names import SwitchId
 
 KEY = b"what only the controller knows"
-BEACON = Beacon(datapath=0xA1B2, port=7, count=99)
+BEACON = Beacon(SwitchId("000000000000a1b2"), port=7, count=99)
 beacons = st.builds(
     Beacon,
-    st.integers(0, MAX_DATAPATH),
+    st.text(min_size=1, max_size=LONGEST_IDENTITY // 4).map(SwitchId),
     st.integers(1, MAX_PORT),
     st.integers(0, MAX_COUNT),
     st.integers(0, MAX_TTL),
@@ -46,7 +49,7 @@ def test_random_bytes_are_not_read(data: bytes) -> None:
         Beacon.parse(data, KEY)
 
 
-@given(st.binary(max_size=40), st.integers(0, 67))
+@given(st.binary(max_size=40), st.integers(0, 75))
 def test_a_frame_cut_short_or_with_something_after_it_is_not_read(more: bytes, cut: int) -> None:
     frame = BEACON.frame(KEY)
     with pytest.raises(BadMessage):
@@ -68,7 +71,11 @@ def test_a_signed_frame_in_another_form_is_not_read() -> None:
     signed = other + lldp_module._digest(other, KEY) + bytes(2)
     with pytest.raises(BadMessage, match="a form that we do not send"):
         Beacon.parse(signed, KEY)
-    portless = Beacon(1, 1, 1).frame(KEY)[:-18].replace((1).to_bytes(4, "big") + b"\x06", bytes(4) + b"\x06")
+    portless = (
+        Beacon(SwitchId("1"), 1, 1)
+        .frame(KEY)[:-18]
+        .replace((1).to_bytes(4, "big") + b"\x06", bytes(4) + b"\x06")
+    )
     with pytest.raises(BadMessage, match="makes no sense"):
         Beacon.parse(portless + lldp_module._digest(portless, KEY) + bytes(2), KEY)
 
@@ -80,17 +87,17 @@ def test_others_read_it_as_lldp() -> None:
     assert header.ethertype == 0x88CC
     assert header.dst == lldp.LLDP_MAC_NEAREST_BRIDGE
     chassis, port, ttl, _, _ = body.tlvs
-    assert int.from_bytes(chassis.chassis_id, "big") == 0xA1B2
+    assert chassis.chassis_id == b"000000000000a1b2"
     assert int.from_bytes(port.port_id, "big") == 7
     assert ttl.ttl == 3
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"datapath": -1}, {"datapath": 1 << 64}, {"port": 0}, {"count": -1}, {"ttl_seconds": 70_000}]
+    "wrong", [{"switch": ""}, {"switch": "x" * 256}, {"port": 0}, {"count": -1}, {"ttl_seconds": 70_000}]
 )
-def test_a_beacon_that_no_frame_can_say_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match=str(next(iter(wrong.values())))):
-        Beacon(**{"datapath": 1, "port": 1, "count": 1, **wrong})
+def test_a_beacon_that_no_frame_can_say_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=repr(next(iter(wrong.values())))):
+        Beacon(**{"switch": SwitchId("1"), "port": 1, "count": 1, **wrong})
 
 
 @pytest.mark.parametrize("length", [0, 15, 65])

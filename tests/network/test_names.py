@@ -1,4 +1,4 @@
-"""Names of what is found: as configured, made from numbers otherwise, and never twice the same."""
+"""Names of switches by their identities, and of hosts by their addresses: as configured, and never twice the same."""
 
 from __future__ import annotations
 
@@ -7,44 +7,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowsieve.errors import BadTopology
-from flowsieve.network.names import Names
+from flowsieve.network.names import Names, SwitchId
 
-datapaths = st.one_of(st.integers(0, 20), st.integers(0, (1 << 64) - 1))
+identities = st.text(min_size=1).map(SwitchId)
 names = st.dictionaries(
-    datapaths, st.one_of(st.sampled_from(["s0", "s1", "s2", "s7", "berlin"]), st.text(min_size=1))
+    identities, st.one_of(st.sampled_from(["s0", "s1", "s2", "s7", "berlin"]), st.text(min_size=1))
 )
 
 
-@given(names, st.lists(datapaths))
-def test_every_datapath_has_a_name_of_its_own_which_tells_it(
-    given: dict[int, str], others: list[int]
+@given(names, st.lists(identities))
+def test_every_switch_has_a_name_of_its_own_which_tells_it(
+    given: dict[SwitchId, str], others: list[SwitchId]
 ) -> None:
     try:
         known = Names(switches=given)
     except BadTopology:
+        assert len(set(given.values())) < len(given)
         return
-    numbers = {*given, *others}
-    assert len({known.switch(number) for number in numbers}) == len(numbers)
-    for number in numbers:
-        assert known.datapath(known.switch(number)) == number
+    assert len({known.switch(identity) for identity in given}) == len(given)
+    for identity, name in given.items():
+        assert known.identity(name) == identity
+    assert all(known.switch(identity) is None for identity in others if identity not in given)
 
 
-def test_a_name_that_is_taken_is_not_made_up_for_another() -> None:
-    names = Names(switches={1: "s0", 2: "s1"})  # as labs number those of a line
-    assert [names.switch(number) for number in (1, 2, 0)] == ["s0", "s1", "s" + "0" * 16]
+def test_a_name_that_nobody_gave_is_refused() -> None:
+    with pytest.raises(BadTopology, match="nobody said which identity switch 'paris' has"):
+        Names(switches={SwitchId("7"): "berlin"}).identity("paris")
 
 
-@pytest.mark.parametrize("name", ["paris", "s", "s-1", "s01", "s7", "s99999999", "s٣"])
-def test_a_name_that_tells_no_datapath_is_refused(name: str) -> None:
-    with pytest.raises(BadTopology, match="nobody said which datapath id"):
-        Names(switches={7: "berlin"}).datapath(name)
-
-
-def test_two_datapaths_of_one_name_are_refused() -> None:
-    with pytest.raises(BadTopology, match="'x' is the name of the datapaths 1 and 2"):
-        Names(switches={1: "x", 2: "x"})
-    with pytest.raises(BadTopology, match="says another datapath id"):
-        Names(switches={1: "s00000000000000ff"})
+def test_two_switches_of_one_name_are_refused() -> None:
+    with pytest.raises(BadTopology, match="'x' is the name of the switches 1 and 2"):
+        Names(switches={SwitchId("1"): "x", SwitchId("2"): "x"})
 
 
 def test_hosts_are_called_as_configured_whatever_case_their_address_is_in() -> None:

@@ -13,7 +13,7 @@ from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.header.frame import UdpFrame, build, parse
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
-from flowsieve.southbound.fabric import Packet
+from flowsieve.southbound.fabric import PuntedPacket
 
 SWITCH = "s1"
 CONTROL_MACS = {4: bytes.fromhex("01005e00ff01"), 6: bytes.fromhex("333300c00001")}
@@ -125,7 +125,9 @@ class HostWire:
 
     def send(self, datagram: bytes) -> None:
         packet = self._network.frame(self._port, datagram)
-        self._network.carry(packet, lambda data: self._network.server.heard(Packet(SWITCH, self._port, data)))
+        self._network.carry(
+            packet, lambda data: self._network.server.heard(PuntedPacket(SWITCH, self._port, data))
+        )
 
     def listen(self, hear: Callable[[bytes], None]) -> None:
         self._network._hear[self._port] = hear

@@ -12,6 +12,7 @@ import pytest
 from flowsieve.serving import daemon
 from flowsieve.serving.config import read_config
 from flowsieve.serving.event_router import EventRouter
+from flowsieve.serving.site.site import OwnSite
 
 CONFIG = """\
 [schema]
@@ -31,16 +32,17 @@ def started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AbstractAsyncConte
     monkeypatch.setattr(daemon, "CONNECT_SECONDS", 0.05)
     path = folder / "controller.toml"
     path.write_text(CONFIG.replace("{folder}", str(folder)))
-    return daemon.serving(read_config(path))
+    config = read_config(path)
+    return daemon.serving(config, OwnSite(config))
 
 
 def test_calls_in_band_are_taken_once_the_network_was_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    router, exploring, deaf = EventRouter(), daemon._exploring, []
+    router, exploring, listening = EventRouter(), daemon._exploring, []
 
     async def looking(*parts: Any) -> Any:
-        deaf.append(router.inband is None and router.discoverer is not None)
+        listening.append(len(router._listeners))
         return await exploring(*parts)
 
     monkeypatch.setattr(daemon, "EventRouter", lambda: router)
@@ -48,8 +50,8 @@ def test_calls_in_band_are_taken_once_the_network_was_looked_for(
 
     async def story() -> None:
         async with asyncio.timeout(20), started(tmp_path, monkeypatch):
-            assert deaf == [True]
-            assert router.inband is not None
+            assert listening == [2]  # the dispatcher and the discoverer, and not yet calls in band
+            assert len(router._listeners) == 3
 
     asyncio.run(story())
 

@@ -8,7 +8,7 @@ import pytest
 
 from flowsieve.errors import BadInput, BadScenario
 from flowsieve.network.topology import Topology
-from flowsieve.serving.config import Config, Service, read_config
+from flowsieve.serving.config import Config, ServiceSettings, read_config
 
 SCHEMA = '[schema]\nprice = { type = "int", min = 0, max = 1023 }\n'  # lines 1 and 2
 NETWORK = '[network]\nlinks = [["s1", "s2"]]\ntable_capacity = 9\ntrees = 2\n[network.hosts]\nann = "s1"\nbob = "s2"\n'
@@ -27,7 +27,7 @@ def read(path: Path, text: str) -> Config:
 
 def test_a_schema_is_enough(path: Path) -> None:
     config = read(path, SCHEMA)
-    assert config.service == Service()
+    assert config.service == ServiceSettings()
     assert config.network is None
     state = config.fresh(LAB)
     assert (state.topology, state.bounded, len(state.trees)) == (LAB, False, 1)
@@ -50,7 +50,7 @@ most_calls = 10
 requests = "not-there.csv"
 """,
     )
-    assert config.service == Service(
+    assert config.service == ServiceSettings(
         state=path.parent / "memory",
         http=("tcp:[::1]:7420", "unix:/run/x.sock"),
         lease=2.5,

@@ -25,7 +25,7 @@ from flowsieve.network.generators import line
 from flowsieve.network.topology import Topology
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.serving.inband.inband_server import InbandServer
-from flowsieve.southbound.fabric import Packet, SwitchEvent
+from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 pytestmark = pytest.mark.real
@@ -37,9 +37,8 @@ PUNTS = [Punt.to(address, CONTROL_PORT, rate=RATE) for address in CONTROL_ADDRES
 @asynccontextmanager
 async def punting(lab: Lab, hear: Callable[[SwitchEvent], None]) -> AsyncIterator[OpenFlowFabric]:
     """The switches of a lab, all of which hand over calls."""
-    addresses = {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
     async with (
-        OpenFlowFabric(addresses, control=f"unix:{lab.control}", report=hear) as fabric,
+        OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}", report=hear) as fabric,
         asyncio.timeout(60),
     ):
         await fabric.wait_connected(10)
@@ -57,7 +56,7 @@ async def served(lab: Lab, handler: CountingHandler) -> AsyncIterator[InbandServ
         return near if near in lab.topology.hosts else None
 
     def hear(event: SwitchEvent) -> None:
-        if isinstance(event, Packet):
+        if isinstance(event, PuntedPacket):
             server.heard(event)
 
     async with punting(lab, hear) as fabric:
@@ -127,9 +126,9 @@ def test_a_datagram_of_a_host_is_handed_over_whole_and_nothing_else_passes(famil
                     h1.setblocking(False)
                     h0.sendto(b"to somebody else", (where(family), CONTROL_PORT + 1))
                     h0.sendto(b"to the controller", (where(family), CONTROL_PORT))
-                    while not any(isinstance(event, Packet) for event in heard):
+                    while not any(isinstance(event, PuntedPacket) for event in heard):
                         await asyncio.sleep(0.002)
-                    (packet,) = [event for event in heard if isinstance(event, Packet)]
+                    (packet,) = [event for event in heard if isinstance(event, PuntedPacket)]
                     assert (packet.switch, packet.port) == ("s0", lab.topology.port("s0", "h0"))
                     frame = parse(packet.data)  # its checksums hold
                     own = lab.addresses("h0")
@@ -169,7 +168,7 @@ def test_a_flood_of_ten_thousand_is_limited():
                     seen = sum(counts)
                     await asyncio.sleep(0.1)
                 seconds = time.monotonic() - began
-                passed = sum(isinstance(event, Packet) for event in heard)
+                passed = sum(isinstance(event, PuntedPacket) for event in heard)
                 assert seen > 2 * RATE  # of ten thousand, what the wire did not drop
                 # Open vSwitch drops some more where many come at once: few wait for a connection at a time.
                 assert 50 <= passed <= RATE * (2 + seconds)

@@ -19,7 +19,7 @@ from flowsieve.header.match import PrefixMatch
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
-from flowsieve.southbound.fabric import Connected, PortChanged
+from flowsieve.southbound.fabric import Connected, PortChanged, SwitchEvent
 from flowsieve.southbound.numbered import NOWHERE, NumberedSwitches
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -82,10 +82,15 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
         await switches.fence("s1", 1, True)
         await switches.send_packet("s1", 3, b"x")
         assert below.asked == [("fence", "s1", 30, True), ("send", "s1", 20, b"x")]
-        assert switches.heard(PortChanged("s1", 20, False)) == PortChanged("s1", 3, False)
-        assert switches.heard(PortChanged("s1", 40, False)) is None
-        assert switches.heard(PortChanged("s2", 7, False)) == PortChanged("s2", 7, False)
-        assert switches.heard(Connected("s1")) == Connected("s1")
+        heard: list[SwitchEvent] = []
+        for event in (
+            PortChanged("s1", 20, False),
+            PortChanged("s1", 40, False),
+            PortChanged("s2", 7, False),
+        ):
+            switches.translated(heard.append)(event)
+        switches.translated(heard.append)(Connected("s1"))
+        assert heard == [PortChanged("s1", 3, False), PortChanged("s2", 7, False), Connected("s1")]
 
     asyncio.run(story())
 

@@ -19,7 +19,7 @@ from flowsieve.header.frame import UdpFrame, build
 from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
-from flowsieve.southbound.fabric import LiveSwitches, Packet, SwitchEvent, TableChanged
+from flowsieve.southbound.fabric import LiveSwitches, PuntedPacket, SwitchEvent, TableChanged
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -136,7 +136,7 @@ def live(request: pytest.FixtureRequest) -> Iterator[Live]:
     yield Embedded() if request.param == "embedded" else Real(request.getfixturevalue("open_vswitch"))
 
 
-async def hears(live: Live, *wanted: Packet) -> None:
+async def hears(live: Live, *wanted: PuntedPacket) -> None:
     """Wait until exactly these packets were handed over."""
     async with asyncio.timeout(10):
         while len(packets(live)) < len(wanted):
@@ -144,8 +144,8 @@ async def hears(live: Live, *wanted: Packet) -> None:
     assert packets(live) == [*wanted]
 
 
-def packets(live: Live) -> list[Packet]:
-    return [event for event in live.heard if isinstance(event, Packet)]
+def packets(live: Live) -> list[PuntedPacket]:
+    return [event for event in live.heard if isinstance(event, PuntedPacket)]
 
 
 @pytest.mark.parametrize("punt", [CALLS4, CALLS6], ids=["ipv4", "ipv6"])
@@ -164,9 +164,9 @@ def test_datagrams_to_the_address_are_handed_over_whole_and_no_others(live, punt
         live.pass_in(3, long)
         await hears(
             live,
-            Packet(live.name, 1, datagram(punt)),
-            Packet(live.name, 2, HELLO),
-            Packet(live.name, 3, long),
+            PuntedPacket(live.name, 1, datagram(punt)),
+            PuntedPacket(live.name, 2, HELLO),
+            PuntedPacket(live.name, 3, long),
         )
 
     live.use(work)
@@ -179,7 +179,7 @@ def test_before_anybody_asks_nothing_is_handed_over(live):
         live.pass_in(1, datagram(CALLS6), HELLO)
         await switches.punt(live.name, [CALLS6])
         live.pass_in(2, datagram(CALLS6))
-        await hears(live, Packet(live.name, 2, datagram(CALLS6)))
+        await hears(live, PuntedPacket(live.name, 2, datagram(CALLS6)))
 
     live.use(work)
 
@@ -188,7 +188,7 @@ def test_what_is_there_already_stays_as_it_is(live):
     async def first(switches: LiveSwitches) -> None:
         await switches.punt(live.name, [CALLS6, CALLS4, NEIGHBOURS])
         live.pass_in(1, datagram(CALLS6))
-        await hears(live, Packet(live.name, 1, datagram(CALLS6)))
+        await hears(live, PuntedPacket(live.name, 1, datagram(CALLS6)))
 
     async def second(switches: LiveSwitches) -> None:
         before = await live.trace()
@@ -206,12 +206,12 @@ def test_entries_become_exactly_those_that_are_asked_for(live):
         await switches.punt(live.name, [CALLS6, NEIGHBOURS])
         await switches.punt(live.name, [CALLS4])
         live.pass_in(1, datagram(CALLS6), HELLO, datagram(CALLS4))
-        await hears(live, Packet(live.name, 1, datagram(CALLS4)))
+        await hears(live, PuntedPacket(live.name, 1, datagram(CALLS4)))
         await switches.punt(live.name, [])
         live.pass_in(1, datagram(CALLS6), HELLO, datagram(CALLS4))
         await switches.punt(live.name, [NEIGHBOURS])
         live.pass_in(2, HELLO)
-        await hears(live, Packet(live.name, 1, datagram(CALLS4)), Packet(live.name, 2, HELLO))
+        await hears(live, PuntedPacket(live.name, 1, datagram(CALLS4)), PuntedPacket(live.name, 2, HELLO))
 
     live.use(work)
 
@@ -222,7 +222,7 @@ def test_what_a_switch_forgot_it_is_told_again(live):
         live.lose()
         await switches.punt(live.name, [CALLS6, NEIGHBOURS])
         live.pass_in(1, datagram(CALLS6))
-        await hears(live, Packet(live.name, 1, datagram(CALLS6)))
+        await hears(live, PuntedPacket(live.name, 1, datagram(CALLS6)))
 
     live.use(work)
 
@@ -236,7 +236,7 @@ def test_a_flood_is_limited_and_other_entries_keep_their_room(live):
         live.pass_in(1, *[datagram(few)] * 2000)
         live.pass_in(2, HELLO)
         async with asyncio.timeout(20):
-            while Packet(live.name, 2, HELLO) not in live.heard:
+            while PuntedPacket(live.name, 2, HELLO) not in live.heard:
                 await asyncio.sleep(0.002)
         seconds = time.monotonic() - began
         flooded = len(packets(live)) - 1
@@ -255,13 +255,13 @@ def test_one_that_floods_a_port_takes_nothing_from_those_at_others(live):
         live.pass_in(1, *[datagram(few)] * 2000)
         live.pass_in(2, *[other] * 20)
         async with asyncio.timeout(20):
-            while packets(live).count(Packet(live.name, 2, other)) < 20:
+            while packets(live).count(PuntedPacket(live.name, 2, other)) < 20:
                 await asyncio.sleep(0.002)
         seconds = time.monotonic() - began
-        assert packets(live).count(Packet(live.name, 1, datagram(few))) <= 50 + 50 * (seconds + 1)
+        assert packets(live).count(PuntedPacket(live.name, 1, datagram(few))) <= 50 + 50 * (seconds + 1)
         live.pass_in(3, datagram(few))  # of which no entry speaks by name
         async with asyncio.timeout(20):
-            while Packet(live.name, 3, datagram(few)) not in live.heard:
+            while PuntedPacket(live.name, 3, datagram(few)) not in live.heard:
                 await asyncio.sleep(0.002)
 
     live.use(work)
@@ -272,7 +272,7 @@ def test_another_limit_takes_the_place_of_the_old_one(live):
         await switches.punt(live.name, [Punt.to("ff02::f10e:c0:1", 7421, rate=1)])
         await switches.punt(live.name, [Punt.to("ff02::f10e:c0:1", 7421, rate=500)])
         live.pass_in(1, *[datagram(CALLS6)] * 100)
-        await hears(live, *[Packet(live.name, 1, datagram(CALLS6))] * 100)
+        await hears(live, *[PuntedPacket(live.name, 1, datagram(CALLS6))] * 100)
 
     live.use(work)
 
@@ -286,7 +286,7 @@ def test_service_entries_are_no_content(live):
         assert await switches.read(live.name) == (CONTENT,)
         await switches.apply(live.name, [FlowOp(OpKind.REMOVE, CONTENT)])
         live.pass_in(3, datagram(CALLS6))
-        await hears(live, Packet(live.name, 3, datagram(CALLS6)))
+        await hears(live, PuntedPacket(live.name, 3, datagram(CALLS6)))
         await switches.punt(live.name, [])
         assert await switches.read(live.name) == ()
 
@@ -364,4 +364,4 @@ def test_embedded_switches_hand_over_what_their_neighbours_send():
         await fabric.send_packet("s1", 1, HELLO)
 
     asyncio.run(main())
-    assert [event for event in heard if isinstance(event, Packet)] == [Packet("s2", 1, HELLO)]
+    assert [event for event in heard if isinstance(event, PuntedPacket)] == [PuntedPacket("s2", 1, HELLO)]

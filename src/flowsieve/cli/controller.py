@@ -79,11 +79,14 @@ def controller(
     if check:
         show.out.print(f"{config} is right")
         return 0
+    from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
+
     found = _lab_of(setting, lab)
+    site = site_of(setting, found)
     if dry_run:
         from flowsieve.serving.preview import would_change
 
-        changes = asyncio.run(would_change(setting, found))
+        changes = asyncio.run(would_change(setting, site))
         if as_json:
             print(json.dumps({"changes": changes}), flush=True)
         elif not changes:
@@ -115,7 +118,7 @@ def controller(
         show.out.print(show.facts(rows))
         show.out.print("It runs until Ctrl-C.")
 
-    asyncio.run(serve(setting, found, ready))
+    asyncio.run(serve(setting, site, ready))
     return 0
 
 
@@ -171,14 +174,15 @@ def token(
     lab: Name = None,
 ) -> int:
     """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
+    from flowsieve.lab.lab_site import site_of
     from flowsieve.serving.calls.tokens import Tokens, kept_secret
     from flowsieve.serving.config import read_config
     from flowsieve.serving.preview import known_topology
-    from flowsieve.serving.site.site import site_of
 
     setting = read_config(config)
-    found = chosen(lab) if setting.reach is None else None
-    site, topology = site_of(setting, found), known_topology(setting, found)
+    found = chosen(lab) if setting.access is None else None
+    site = site_of(setting, found)
+    topology = known_topology(setting, site)
     if host not in topology.hosts:
         raise BadInput(f"there is no host {host!r} in {site.name}{nearest(host, topology.hosts)}")
     print(Tokens(kept_secret(site.folder / "secret"), topology).of(host), flush=True)
@@ -187,7 +191,7 @@ def token(
 
 def _lab_of(setting: Config, lab: str | None) -> Lab | None:
     """The lab that a configuration is for; None if it has switches of its own."""
-    if setting.reach is None:
+    if setting.access is None:
         check_machine()
         return chosen(lab)
     if lab is not None:

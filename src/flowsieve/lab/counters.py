@@ -23,7 +23,7 @@ COUNTERS = Path("/proc/thread-self/net/dev")
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class PortCount:
     """Packets that came in and went out on an interface of a switch."""
 
     received: int
@@ -38,7 +38,7 @@ class Counters:
         # Hosts report their memberships before the switches are up; those packets are never taken.
         self._never_taken = min(self._look()[1] for _ in range(FIRST_LOOKS))
 
-    def read(self) -> dict[str, Count]:
+    def read(self) -> dict[str, PortCount]:
         """Each interface, as it is now."""
         with entered(self._lab.switch_namespace):
             lines = COUNTERS.read_text().splitlines()[2:]
@@ -46,10 +46,10 @@ class Counters:
         for line in lines:
             interface, _, figures = line.partition(":")
             words = figures.split()
-            counts[interface.strip()] = Count(received=int(words[1]), sent=int(words[9]))
+            counts[interface.strip()] = PortCount(received=int(words[1]), sent=int(words[9]))
         return counts
 
-    def settled(self) -> dict[str, Count]:
+    def settled(self) -> dict[str, PortCount]:
         """The counts once no packet is under way; raises an error if the switches lose some."""
         last, since = -1, time.monotonic()
         while True:
@@ -64,7 +64,7 @@ class Counters:
                 raise SwitchError(f"the switches lost {lost} packets that reached them")
             time.sleep(STEP_SECONDS)
 
-    def _look(self) -> tuple[dict[str, Count], int, int]:
+    def _look(self) -> tuple[dict[str, PortCount], int, int]:
         """The counts, how many packets came in and were not taken, and how many were taken before that."""
         taken = packets_taken(self._lab)
         counts = self.read()

@@ -17,7 +17,7 @@ from flowsieve.header.address import WIDTH
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab
 
-PORT = 9  # "discard": whatever may listen there wants nothing
+PORT = 9  # "discard": nobody listens there
 RECEIVE_BUFFER = 8 << 20  # bytes
 RECEIVE_SECONDS = 5.0
 

@@ -49,7 +49,7 @@ class Lab:
 
     @property
     def is_up(self) -> bool:
-        """Whether the lab is still there."""
+        """Whether the lab is still up."""
         return is_locked(self.directory)
 
     def bridge(self, switch: str) -> str:
@@ -63,6 +63,11 @@ class Lab:
     def management(self, switch: str) -> Path:
         """The socket on which a switch takes OpenFlow connections."""
         return self.directory / f"{self.bridge(switch)}.mgmt"
+
+    @property
+    def switch_addresses(self) -> dict[str, str]:
+        """Where each switch can be dialled."""
+        return {switch: f"unix:{self.management(switch)}" for switch in self.topology.switches}
 
     @property
     def database(self) -> Path:

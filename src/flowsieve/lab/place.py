@@ -34,7 +34,7 @@ def claim(name: str | None) -> tuple[Path, int]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_at(directory, lock):
             return directory, lock
-        os.close(lock)  # somebody took the new directory for what is left of a dead lab
+        os.close(lock)  # another process took the new directory for a dead lab's, and removed it
     raise BadInput(f"there is a lab {name!r} already; take it down, or choose another name")
 
 
@@ -55,7 +55,7 @@ def is_locked(directory: Path) -> bool:
 
 
 def clear(directory: Path) -> None:
-    """Remove what is left of a lab, unless it is up; under the lock, lest a new one be met halfway."""
+    """Remove what is left of a lab, unless it is up; under the lock, so that no new one is hit."""
     try:
         file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

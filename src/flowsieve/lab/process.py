@@ -31,7 +31,7 @@ def held(pid: int, argument: str) -> Iterator[int | None]:
 
 
 def arguments(pid: int) -> list[str]:
-    """What a process was started with; nothing for one that is gone, or dead and not yet buried."""
+    """What a process was started with; empty for one that is gone, or a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:

@@ -17,7 +17,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
 from flowsieve.header.address import WIDTH
 from flowsieve.lab.blueprint import FLOW_TABLE
-from flowsieve.lab.counters import Count, Counters
+from flowsieve.lab.counters import Counters, PortCount
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
@@ -97,7 +97,7 @@ class RealNetwork:
         """How many packets went from one switch to another."""
         return dict(self._link_packets)
 
-    def _check_sent(self, publishers: NDArray[np.integer], counts: dict[str, Count]) -> None:
+    def _check_sent(self, publishers: NDArray[np.integer], counts: dict[str, PortCount]) -> None:
         """Hosts also speak by themselves, now and then: their switch gets all that they were to send, or more."""
         for host, wanted in zip(*np.unique(publishers, return_counts=True), strict=True):
             port = self._host_ports[host]
@@ -108,11 +108,11 @@ class RealNetwork:
                     f"of {wanted} packets that host {name!r} sent, {reached} reached its switch"
                 )
 
-    def _count_links(self, counts: dict[str, Count]) -> None:
+    def _count_links(self, counts: dict[str, PortCount]) -> None:
         for pair, interface in self._links.items():
             self._link_packets[pair] += counts[interface].sent - self._last[interface].sent
 
-    def _collect(self, host: int, counts: dict[str, Count]) -> list[int]:
+    def _collect(self, host: int, counts: dict[str, PortCount]) -> list[int]:
         """The numbers of the packets of this batch that have reached a host since we last looked."""
         port = self._host_ports[host]
         heard = counts[port].sent - self._start[port].sent
@@ -128,10 +128,9 @@ def real_network(topology: Topology, capacity: int | None = None) -> Iterator[Re
     with running(topology) as lab:
         if capacity is not None:
             bound_tables(lab, capacity)
-        addresses = {switch: f"unix:{lab.management(switch)}" for switch in topology.switches}
         with (
             Hosts(lab) as hosts,
-            OpenFlowSwitches(OpenFlowFabric(addresses, control=f"unix:{lab.control}")) as switches,
+            OpenFlowSwitches(OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}")) as switches,
         ):
             switches.wait_connected(CONNECT_SECONDS)
             yield RealNetwork(lab, switches, hosts)

@@ -1,8 +1,8 @@
 """The frames by which links are found: LLDP that says which port of which switch sent it, and proves that we made it.
 
-A frame is of fixed length: chassis id (the datapath id), port id, time to live, then a TLV of our own with a counter
-and a keyed digest over all that stands before it. Whoever lacks the key can neither change a frame nor make one; the
-counter lets `control.discovery` refuse one that is played back later, or at a second place.
+A frame has a chassis id (the switch's identity, as text), a port id, a time to live, then a TLV of our own with a
+counter and a keyed digest over all that stands before it. Whoever lacks the key can neither change a frame nor make
+one; the counter lets `control.discovery` refuse one that is played back later, or at a second place.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ import struct
 from dataclasses import dataclass
 
 from flowsieve.errors import BadInput, BadMessage
+from flowsieve.network.names import SwitchId
 
 ETHERTYPE = 0x88CC
 DESTINATION = bytes.fromhex("0180c200000e")  # to the nearest bridge: ordinary ones do not pass it on
 LONGEST_KEY = 64  # bytes, by BLAKE2b
 SHORTEST_KEY = 16
-MAX_DATAPATH = (1 << 64) - 1
+LONGEST_IDENTITY = 255  # bytes, by LLDP
 MAX_PORT = 0xFFFFFF00
 MAX_COUNT = (1 << 64) - 1
 MAX_TTL = 0xFFFF  # seconds
 
 _LOCAL = 7  # the subtype of a chassis or port id that the sender chose itself
-_OWN = bytes.fromhex("02f10e")  # an organisation that nobody was given: its local bit is set
+_OWN = bytes.fromhex("02f10e")  # locally administered, so it is nobody else's
 _OWN_KIND = 1
 _DIGEST_BYTES = 16
-_BODY = struct.Struct("!6s6sH HBQ HBI HH H3sBQ")
-_FRAME = struct.Struct(f"!{_BODY.size}s{_DIGEST_BYTES}sH")
+_HEAD = struct.Struct("!6s6sH HB")  # up to the switch's identity
+_TAIL = struct.Struct("!HBI HH H3sBQ")  # from there to the digest
+_FIXED_BYTES = _HEAD.size + _TAIL.size + _DIGEST_BYTES + 2
 
 
 def _head(kind: int, length: int) -> int:
@@ -36,9 +38,9 @@ def _head(kind: int, length: int) -> int:
     return kind << 9 | length
 
 
-_CHASSIS, _PORT, _TTL = _head(1, 9), _head(2, 5), _head(3, 2)
+_PORT, _TTL = _head(2, 5), _head(3, 2)
 _OURS = _head(127, 4 + 8 + _DIGEST_BYTES)
-_END = _head(0, 0)
+_END = _head(0, 0).to_bytes(2, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +48,47 @@ class Beacon:
     """What a frame says: the `count`-th one of ours left this port of this switch.
 
     >>> key = bytes(16)
-    >>> Beacon.parse(Beacon(datapath=1, port=2, count=3).frame(key), key)
-    Beacon(datapath=1, port=2, count=3, ttl_seconds=3)
+    >>> Beacon.parse(Beacon(SwitchId("00a1"), port=2, count=3).frame(key), key)
+    Beacon(switch='00a1', port=2, count=3, ttl_seconds=3)
     """
 
-    datapath: int
+    switch: SwitchId
     port: int
     count: int
     ttl_seconds: int = 3
 
     def __post_init__(self) -> None:
-        _check("datapath id", self.datapath, 0, MAX_DATAPATH)
+        if not 1 <= len(self.switch.encode()) <= LONGEST_IDENTITY:
+            raise BadInput(f"the switch {self.switch!r} of a beacon; right are 1 to {LONGEST_IDENTITY} bytes")
         _check("port", self.port, 1, MAX_PORT)
         _check("count", self.count, 0, MAX_COUNT)
         _check("time to live", self.ttl_seconds, 0, MAX_TTL)
 
     def frame(self, key: bytes) -> bytes:
         """The Ethernet frame that says it; `key` is what only the controller knows."""
-        source = b"\x02" + (self.datapath ^ self.port).to_bytes(8, "big")[-5:]
-        body = _BODY.pack(
-            *(DESTINATION, source, ETHERTYPE),
-            *(_CHASSIS, _LOCAL, self.datapath),
+        switch = self.switch.encode()
+        source = b"\x02" + hashlib.blake2b(switch + b" %d" % self.port, digest_size=5).digest()
+        head = _HEAD.pack(DESTINATION, source, ETHERTYPE, _head(1, 1 + len(switch)), _LOCAL)
+        tail = _TAIL.pack(
             *(_PORT, _LOCAL, self.port),
             *(_TTL, self.ttl_seconds),
             *(_OURS, _OWN, _OWN_KIND, self.count),
         )
-        return _FRAME.pack(body, _digest(body, key), _END)
+        body = head + switch + tail
+        return body + _digest(body, key) + _END
 
     @classmethod
     def parse(cls, data: bytes, key: bytes) -> Beacon:
         """What a frame of ours says; everything else is a BadMessage."""
-        if len(data) != _FRAME.size:
-            raise BadMessage(f"a frame of {len(data)} bytes is no beacon of ours; those have {_FRAME.size}")
-        body, digest, _ = _FRAME.unpack(data)
+        if not 1 <= len(data) - _FIXED_BYTES <= LONGEST_IDENTITY:
+            raise BadMessage(f"a frame of {len(data)} bytes is no beacon of ours")
+        body, digest = data[: -_DIGEST_BYTES - 2], data[-_DIGEST_BYTES - 2 : -2]
         if not hmac.compare_digest(digest, _digest(body, key)):
             raise BadMessage("an LLDP frame without our signature: forged, damaged, or of somebody else")
-        _, _, _, _, _, datapath, _, _, port, _, ttl, _, _, _, count = _BODY.unpack(body)
+        _, _, port, _, ttl, _, _, _, count = _TAIL.unpack(body[-_TAIL.size :])
         try:
-            beacon = cls(datapath, port, count, ttl)
-        except BadInput as error:
+            beacon = cls(SwitchId(body[_HEAD.size : -_TAIL.size].decode()), port, count, ttl)
+        except (BadInput, UnicodeDecodeError) as error:
             raise BadMessage(f"a signed frame that makes no sense: {error}") from None
         if beacon.frame(key) != data:
             raise BadMessage("a signed frame in a form that we do not send; do two versions share a key?")
@@ -97,7 +101,7 @@ def is_lldp(data: bytes) -> bool:
 
 
 def check_key(key: bytes) -> bytes:
-    """The key, if it is one."""
+    """The key, if its length is right."""
     if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
         raise BadInput(f"a key of {len(key)} bytes; right are {SHORTEST_KEY} to {LONGEST_KEY} random ones")
     return key

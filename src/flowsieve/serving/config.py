@@ -25,18 +25,18 @@ from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
-from flowsieve.serving.site.switch_access import (
+from flowsieve.serving.site.switches_section import (
+    ACCESS_KEYS,
     NAMES,
-    REACH_KEYS,
     SWITCHES,
-    SwitchAccess,
     check_listened,
-    read_reach,
+    read_access,
 )
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.socket_address import SocketAddress
+from flowsieve.southbound.switch_access import SwitchAccess
 
 CONTROLLER = "controller"
-KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *REACH_KEYS)
+KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *ACCESS_KEYS)
 DEADLINE_SECONDS = 30.0
 LARGEST_COUNT = 1_000_000
 FOUND = "found"  # in the place of what is not configured
@@ -44,7 +44,7 @@ INBAND_RATE = 2000  # packets per second and host that are handed to the control
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceSettings:
     """How the service is run.
 
     `state` is the folder where the controller remembers, `http` where it takes requests besides the lab's own socket,
@@ -68,7 +68,7 @@ class Service:
         return (*DISCOVERY_PUNTS, *calls)
 
     def entries(self, topology: Topology) -> int:
-        """How many entries that takes of a table, at the switch with most hosts: calls of each have their own limit."""
+        """How many entries that takes at the switch with most hosts: each host's calls have a limit of their own."""
         most = max(
             (host_ports(topology, switch) for switch in topology.switches), key=len, default=list[int]()
         )
@@ -79,15 +79,15 @@ class Service:
 class Config:
     """How contents are encoded, on which network, and how the service is run.
 
-    Without a network of its own it takes any lab as it is. `reach` says how switches that are no lab's are reached;
-    then links and hosts that the file does not have are found.
+    Without a network of its own it takes any lab as it is. `access` says how switches outside a lab are reached;
+    links and hosts that the file does not have are then found.
     """
 
     path: Path
     index: IndexSection
     network: Network | None
-    service: Service
-    reach: SwitchAccess | None = None
+    service: ServiceSettings
+    access: SwitchAccess | None = None
     finds_links: bool = False
     finds_hosts: bool = False
 
@@ -97,7 +97,7 @@ class Config:
         return self.finds_links or self.finds_hosts
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
-        """The state of a controller that has heard of nothing yet."""
+        """The state of a controller without any request yet."""
         index, network = self.index, self.network
         settings = Settings(
             budget=index.budget,
@@ -138,28 +138,28 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """A scenario's schema, index and network, and a section [controller]; what steps it has are left alone."""
+    """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
     top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))
     index = read_index(top)
     service = _read_service(top)
-    reach = read_reach(top, top.section(CONTROLLER))
-    if reach is not None:
+    access = read_access(top, top.section(CONTROLLER))
+    if access is not None:
         mistakes.check()
-        network = read_network(top, reach.datapaths)
+        network = read_network(top, access.identities)
     else:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
         check_trees(top, network, index)
-    if reach is not None and network is not None:
+    if access is not None and network is not None:
         _check_http(top, service)
-        check_listened(top.section(CONTROLLER), reach.listen, service.http)
+        check_listened(top.section(CONTROLLER), access.listen, service.http)
         _check_finding(top, network, service)
-        network = _numbered(top, network, reach.numbers)
+        network = _numbered(top, network, access.numbers)
     mistakes.check()
     assert index is not None
-    if reach is None:
+    if access is None:
         return Config(path, index, network, service)
     assert network is not None
     return Config(
@@ -167,7 +167,7 @@ def read_config(path: Path) -> Config:
         index,
         network,
         service,
-        reach,
+        access,
         finds_links=_finds_links(top),
         finds_hosts=_finds_hosts(top, network),
     )
@@ -182,13 +182,13 @@ def _finds_hosts(top: Section, network: Network) -> bool:
     return "hosts" not in top.section("network") and not network.topology.hosts
 
 
-def _check_finding(top: Section, network: Network, service: Service) -> None:
+def _check_finding(top: Section, network: Network, service: ServiceSettings) -> None:
     if _finds_hosts(top, network) and not service.inband:
         right = "right is inband = true, or [network.hosts] with all of them"
         top.section(CONTROLLER).wrong("inband", f"hosts are found by what they ask for in band; {right}")
 
 
-def _check_http(top: Section, service: Service) -> None:
+def _check_http(top: Section, service: ServiceSettings) -> None:
     if not service.http:
         right = 'right is http = ["tcp:127.0.0.1:7420"] or a socket\'s path'
         top.section(CONTROLLER).wrong(
@@ -219,13 +219,13 @@ def _numbered(top: Section, network: Network, numbers: Numbers) -> Network | Non
     return replace(network, topology=Topology.make(base.links, base.hosts, base.switches, numbers))
 
 
-def _read_service(top: Section) -> Service:
+def _read_service(top: Section) -> ServiceSettings:
     """The section [controller], where every key has a default."""
     section = top.section(CONTROLLER)
     section.only(KEYS)
     state = section.text("state", "state")
-    default = Service()
-    return Service(
+    default = ServiceSettings()
+    return ServiceSettings(
         state=top.path.parent / state if state is not None else None,
         http=_addresses(section),
         lease=_seconds(section, "lease", default.lease),
@@ -244,7 +244,7 @@ def _addresses(section: Section) -> tuple[str, ...]:
         return ()
     for each in found:
         with section.kept("http"):
-            Address.parse(each)
+            SocketAddress.parse(each)
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The controller as a daemon: over a lab's switches or others, with a memory, taking requests over HTTP and in band."""
+"""The controller as a daemon: over the switches of a site, with a memory, taking requests over HTTP and in band."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
@@ -22,19 +23,18 @@ from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.flow.last_hop import deliveries_of
-from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
-from flowsieve.serving.event_router import EventRouter
+from flowsieve.serving.event_router import EventRouter, packets_to
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
-from flowsieve.serving.site.site import Site, described, event_groups, host_behind, site_of, with_switches
+from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
 from flowsieve.southbound.fabric import Connected
 from flowsieve.southbound.numbered import NumberedSwitches
 
@@ -48,7 +48,7 @@ COLLECT_AFTER = (
     20_000,
     20,
     50,
-)  # objects, and rounds: requests leave few cycles, and a look at all that lives is dear
+)  # objects, and rounds: requests leave few cycles, and a full collection is slow
 
 
 class Daemon:
@@ -75,7 +75,7 @@ class Daemon:
         self.metrics = metrics
 
     async def reload(self) -> int:
-        """Take up what has changed in the configuration; how many flow operations that asks for.
+        """Take up what has changed in the configuration; returns how many flow operations follow.
 
         Contents, addresses and network stay: they are what the journal is about. What is wrong changes nothing.
         """
@@ -113,10 +113,9 @@ class Daemon:
 
 
 @asynccontextmanager
-async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemon]:
+async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
     """A controller that takes requests, for the time of an `async with` block; switches go on without it."""
-    service, site = config.service, site_of(config, lab)
-    metrics, router = Metrics(), EventRouter()
+    service, metrics, router = config.service, Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
     try:
         state, ledger = recover(journal.load(config.index.plan.schema), partial(config.fresh, site.topology))
@@ -126,7 +125,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
         tokens = Tokens(kept_secret(site.folder / "secret"), state.topology)
         site.tell_tokens(tokens)
         fabric = site.fabric(router)
-        switches = site.counted(fabric, lambda: dispatcher.state.topology)
+        switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
         dispatcher = Dispatcher(
             state,
             switches,
@@ -139,8 +138,7 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
             damping=DampingSettings(),
             watcher=metrics,
         )
-        router.dispatcher = dispatcher.heard
-        router.counted = switches.heard if isinstance(switches, NumberedSwitches) else None
+        router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric:
             await _connected(dispatcher)
             desk = _desk(config, site, dispatcher, tokens, metrics)
@@ -152,43 +150,50 @@ async def serving(config: Config, lab: Lab | None = None) -> AsyncIterator[Daemo
             discoverer = Discoverer(
                 fabric,
                 site.names,
-                state.topology,
+                lambda: dispatcher.state.topology,
                 closed=lambda: dispatcher.fences.closed | dispatcher.state.down,
             )
             async with discoverer:
-                router.discoverer = discoverer
-                for switch in dispatcher.reachable:
-                    discoverer.heard(Connected(switch))
-                metrics.watch(_sources(dispatcher, desk, journal, inband, discoverer, site))
-                chores = [_keep_short(dispatcher), promises.run()]
-                explorer = None
-                if config.finds:
-                    explorer = await _exploring(config, dispatcher, discoverer, desk, tokens)
-                    chores.append(explorer.run())
-                # Not before: hosts whose links are not found yet would be told that they are cut off.
-                router.inband = inband
-                async with taking_calls(desk, dispatcher, site.calls, metrics):
-                    tasks = [asyncio.create_task(chore) for chore in chores]
-                    try:
-                        yield Daemon(config, site, dispatcher, desk, promises, metrics, discoverer, explorer)
-                    finally:
-                        for task in tasks:
-                            task.cancel()
-                        await asyncio.gather(*tasks, return_exceptions=True)
-                router.inband = router.discoverer = None
+                with router.heard_by(discoverer.heard):
+                    for switch in dispatcher.reachable:
+                        discoverer.heard(Connected(switch))
+                    metrics.watch(_sources(dispatcher, desk, journal, inband, discoverer, site))
+                    chores = [_keep_short(dispatcher), promises.run()]
+                    explorer = None
+                    if config.finds:
+                        explorer = await _exploring(config, dispatcher, discoverer, desk, tokens)
+                        chores.append(explorer.run())
+                    # Not before: hosts whose links are not found yet would be told that they are cut off.
+                    with router.heard_by(packets_to(inband.heard)):
+                        async with taking_calls(desk, dispatcher, site.calls, metrics), _at_work(chores):
+                            yield Daemon(
+                                config, site, dispatcher, desk, promises, metrics, discoverer, explorer
+                            )
                 await inband.close()
             await _compact(dispatcher)
     finally:
         await journal.close()
 
 
+@asynccontextmanager
+async def _at_work(chores: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Chores that go on for the time of an `async with` block."""
+    tasks = [asyncio.create_task(chore) for chore in chores]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def _exploring(
     config: Config, dispatcher: Dispatcher, discoverer: Discoverer, desk: CallHandler, tokens: Tokens
 ) -> Explorer:
-    """Have the network found, if it was not yet; who is to go on with that."""
+    """Have the network found, if it was not yet; returns who goes on finding."""
 
     def told(topology: Topology) -> None:
-        tokens.topology = discoverer.described = topology
+        tokens.topology = topology
         desk.groups = event_groups(topology, dispatcher.encoding.family)
 
     explorer = Explorer(dispatcher, discoverer, told, links=config.finds_links, hosts=config.finds_hosts)
@@ -232,7 +237,7 @@ def _sources(
     )
 
 
-async def serve(config: Config, lab: Lab | None, ready: Callable[[Daemon, float], None]) -> None:
+async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], None]) -> None:
     """Run until a signal asks to end; SIGHUP asks to read the configuration again."""
     start = time.perf_counter()
     raise_limit()
@@ -241,9 +246,9 @@ async def serve(config: Config, lab: Lab | None, ready: Callable[[Daemon, float]
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reread.set)
-    gc.disable()  # what is remembered is large, and stays: nothing of it is worth looking through
+    gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
     gc.set_threshold(*COLLECT_AFTER)
-    async with serving(config, lab) as daemon:
+    async with serving(config, site) as daemon:
         gc.freeze()
         gc.enable()
         ready(daemon, time.perf_counter() - start)
@@ -278,7 +283,7 @@ async def _connected(dispatcher: Dispatcher) -> None:
 
 
 async def _promise(promises: Promises, lease: float) -> None:
-    """Have leases given; where nothing can be written, no new interest can be promised one either."""
+    """Allow leases of that length; where the journal cannot be written, no new interest is promised one."""
     try:
         await promises.allow(lease)
     except JournalError as error:

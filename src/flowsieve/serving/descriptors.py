@@ -1,15 +1,15 @@
-"""How many files and connections the process may have open: clients shall not take what switches and journal need."""
+"""How many files and connections the process may have open: some are kept from clients for switches and journal."""
 
 from __future__ import annotations
 
 import resource
 from contextlib import suppress
 
-OWN = 256  # kept for switches, the journal and all else that is ours; where there is much, a quarter is
+OWN = 256  # at least so many are kept for switches, the journal and the rest of us, or a quarter of all
 
 
 def raise_limit() -> None:
-    """Have as many as we may; what a shell allows at first is little."""
+    """Raise the limit as far as we may: a shell's default is low."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # then it stays as it is
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,29 +1,42 @@
-"""Who hears what switches tell: the dispatcher from the start, others once they are there."""
+"""What switches report, passed on to all who listen: the dispatcher from the start, others once they are ready."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from flowsieve.control.discovery.discoverer import Discoverer
-from flowsieve.serving.inband.inband_server import InbandServer
-from flowsieve.southbound.fabric import Packet, SwitchEvent
+from flowsieve.southbound.fabric import PuntedPacket, Report, SwitchEvent
 
 
 class EventRouter:
-    """Hands on what switches tell to those who listen, from when on they do."""
+    """A `Report` that passes events on to its listeners, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self.dispatcher: Callable[[SwitchEvent], None] | None = None
-        # What the dispatcher is to hear, in the ports that it counts; None for what it is not to.
-        self.counted: Callable[[SwitchEvent], SwitchEvent | None] | None = None
-        self.inband: InbandServer | None = None
-        self.discoverer: Discoverer | None = None
+        self._listeners: tuple[Report, ...] = ()
 
     def __call__(self, event: SwitchEvent) -> None:
-        counted = self.counted(event) if self.counted is not None else event
-        if self.dispatcher is not None and counted is not None:
-            self.dispatcher(counted)
-        if self.inband is not None and isinstance(event, Packet):
-            self.inband.heard(event)
-        if self.discoverer is not None:
-            self.discoverer.heard(event)
+        for listener in self._listeners:
+            listener(event)
+
+    def add(self, listener: Report) -> None:
+        """Have somebody listen from now on."""
+        self._listeners += (listener,)
+
+    @contextmanager
+    def heard_by(self, listener: Report) -> Iterator[None]:
+        """Have somebody listen for the time of a `with` block."""
+        self.add(listener)
+        try:
+            yield
+        finally:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+
+def packets_to(listener: Callable[[PuntedPacket], None]) -> Report:
+    """A listener that wants packets alone."""
+
+    def heard(event: SwitchEvent) -> None:
+        if isinstance(event, PuntedPacket):
+            listener(event)
+
+    return heard

@@ -10,18 +10,16 @@ from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.switches.belief import Belief
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.last_hop import deliveries_of
-from flowsieve.lab.lab import Lab
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
-from flowsieve.serving.site.site import described, site_of
+from flowsieve.serving.site.site import Site, described
 from flowsieve.southbound.numbered import NumberedSwitches
 
 CONNECT_SECONDS = 10.0
 
 
-async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict[str, int]]:
+async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
     """What a controller would change in each switch if it started now; nothing is changed."""
-    site = site_of(config, lab)
     past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
     state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
@@ -43,9 +41,8 @@ async def would_change(config: Config, lab: Lab | None = None) -> dict[str, dict
     return found
 
 
-def known_topology(config: Config, lab: Lab | None) -> Topology:
-    """The network as far as it is known without a look at it: as described, or as it was found before."""
-    site = site_of(config, lab)
+def known_topology(config: Config, site: Site) -> Topology:
+    """The network as far as it is known without asking any switch: as described, or as it was found before."""
     if not config.finds:
         return site.topology
     past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))

@@ -1,10 +1,15 @@
-"""What a controller asks of the switches below it, and what they tell it; southbound/ has the kinds there are."""
+"""What a controller asks of the switches below it, and what they tell it, whatever they speak.
+
+`Switches` is for a caller that waits, `LiveSwitches` for a controller on an event loop, `Fabric` for whoever connects
+them. A switch goes by its name throughout; who it is (its identity) matters only where it connects.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
@@ -26,7 +31,7 @@ class Ticket:
 
 
 class Switches(Protocol):
-    """The switches, by name, for a caller that waits for nothing but `settle`."""
+    """The switches, by name, for a caller without an event loop: it hands over operations, and waits in `settle`."""
 
     def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
         """Have a switch carry out operations one after the other, after all that it was asked before."""
@@ -58,7 +63,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class PortChanged:
-    """A port of a switch came up or went down; told again, perhaps, where nothing changed."""
+    """A port of a switch came up or went down; it may be reported again though nothing changed."""
 
     switch: str
     port: int
@@ -66,7 +71,7 @@ class PortChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class PuntedPacket:
     """A switch hands over a packet, whole, that came in on a port."""
 
     switch: str
@@ -81,7 +86,8 @@ class TableChanged:
     switch: str
 
 
-SwitchEvent = Connected | Disconnected | PortChanged | Packet | TableChanged
+SwitchEvent = Connected | Disconnected | PortChanged | PuntedPacket | TableChanged
+Report = Callable[[SwitchEvent], None]  # called on the event loop; it must not wait
 
 
 class LiveSwitches(Protocol):
@@ -101,7 +107,7 @@ class LiveSwitches(Protocol):
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds within our group prefixes.
 
-        Those among them that no flow can say are removed on the way.
+        Entries there that no `Flow` can describe are removed on the way.
         """
         ...
 
@@ -110,24 +116,52 @@ class LiveSwitches(Protocol):
         ...
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again; returns once that is so.
+        """Close a port, or open it again; returns once that is so.
 
-        It holds for a port that is down as well, and outlives its coming back. One that is not there at all passes for
-        either; when it comes, it is open.
+        Through a closed port no packet comes in or goes out, whatever the entries say. It stays closed when the
+        controller goes, and when the port goes down and comes back. How that is done is up to the southbound.
+
+        For a port that does not exist nothing is done; when it appears, it is open.
         """
         ...
 
     async def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced."""
+        """The ports of a switch that are closed."""
         ...
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch, and their limits, exactly these; what is there already stays.
 
-        Returns once packets meet them; from then on they come as `Packet`.
+        Returns once packets meet them; from then on they come as `PuntedPacket`.
         """
         ...
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""
+        ...
+
+
+class Fabric(LiveSwitches, Protocol):
+    """Live switches and the connections to them, which last for the time of an `async with` block.
+
+    The switches keep their entries after it. What they tell goes to the `Report` that a fabric was made with.
+    """
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The switches that are not connected, and why."""
+        ...
+
+    async def wait_connected(self, seconds: float = 3.0) -> None:
+        """Wait until all switches are connected; raises a SwitchError that names those that are not."""
+        ...
+
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that `read` would give, and how many it would remove; nothing is changed."""
         ...

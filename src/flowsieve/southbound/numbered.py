@@ -1,7 +1,7 @@
-"""Switches that call their ports otherwise than the topology counts them: what is said to them is translated.
+"""Port numbers of real switches, translated here, and only here, to and from those of the topology.
 
-All that decides counts the ports of a switch from 1, in the topology's order, without gaps. Here the numbers that
-real switches have for them take the place of these, and nowhere else.
+Everything above counts the ports of a switch from 1, in the topology's order, without gaps: sets of ports are words
+of bits. A switch may have other numbers for them.
 """
 
 from __future__ import annotations
@@ -14,33 +14,37 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.fabric import LiveSwitches, PortChanged, SwitchEvent
+from flowsieve.southbound.fabric import LiveSwitches, PortChanged, Report, SwitchEvent
 
-NOWHERE = 0  # the port, in the topology's counting, of all that it has no port for; no table should have it
+NOWHERE = 0  # stands for every port that the topology does not have; no table should have it
 
 
 class NumberedSwitches(LiveSwitches):
     """Live switches by the topology's ports; `topology` is asked each time, since networks grow.
 
-    What was asked before it grew and is answered after is in the old ports: whoever has it grow reads again.
+    An answer that was asked for before the network grew is in the old ports: read again after growing.
     """
 
     def __init__(self, switches: LiveSwitches, topology: Callable[[], Topology]) -> None:
         self._switches = switches
         self._topology = topology
 
-    def heard(self, event: SwitchEvent) -> SwitchEvent | None:
-        """What a switch tells, in the topology's ports; None where it is of no port of the topology."""
-        if not isinstance(event, PortChanged) or event.switch not in self._topology().numbers:
-            return event
-        port = self._ports(event.switch).get(event.port)
-        return replace(event, port=port) if port is not None else None
+    def translated(self, report: Report) -> Report:
+        """A listener that passes events on to `report` in the topology's ports, without those of other ports."""
+
+        def heard(event: SwitchEvent) -> None:
+            if not isinstance(event, PortChanged):
+                report(event)
+            elif (port := self._port_of(event.switch)(event.port)) is not None:
+                report(replace(event, port=port))
+
+        return heard
 
     async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Have a switch carry out a whole batch or nothing."""
         numbers = self._numbers(switch)
         if numbers is not None:
-            translate = _Translation(numbers)
+            translate = _Translation(numbers.get)
             ops = [FlowOp(op.kind, translate(op.flow)) for op in ops]
         await self._switches.apply(switch, ops)
 
@@ -49,33 +53,27 @@ class NumberedSwitches(LiveSwitches):
         return self.told(switch, await self._switches.read(switch))
 
     def told(self, switch: str, flows: Sequence[Flow]) -> tuple[Flow, ...]:
-        """Entries of a switch in the topology's ports; what they send to ports of no topology, they send `NOWHERE`.
+        """Entries of a switch in the topology's ports; ports that the topology does not have become `NOWHERE`.
 
         So whoever reads them sees that they are not as they should be, and can change them with all else at once.
         """
         if self._numbers(switch) is None:
             return tuple(flows)
-        return tuple(map(_Translation(self._ports(switch)), flows))
+        return tuple(map(_Translation(self._port_of(switch)), flows))
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch that the topology has, and whether each is up."""
-        there = await self._switches.ports(switch)
-        if self._numbers(switch) is None:
-            return there
-        known = self._ports(switch)
-        return {known[number]: up for number, up in there.items() if number in known}
+        there, port_of = await self._switches.ports(switch), self._port_of(switch)
+        return {port: up for number, up in there.items() if (port := port_of(number)) is not None}
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again."""
+        """Close a port, or open it again."""
         await self._switches.fence(switch, self._number(switch, port), closed)
 
     async def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced, of those that the topology has."""
-        there = await self._switches.fences(switch)
-        if self._numbers(switch) is None:
-            return there
-        known = self._ports(switch)
-        return frozenset(known[number] for number in there if number in known)
+        """The ports of a switch that are closed, of those that the topology has."""
+        there, port_of = await self._switches.fences(switch), self._port_of(switch)
+        return frozenset(port for number in there if (port := port_of(number)) is not None)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch exactly these."""
@@ -91,10 +89,14 @@ class NumberedSwitches(LiveSwitches):
         own = self._topology().numbers.get(switch)
         return dict(enumerate(own.values(), 1)) if own is not None else None
 
-    def _ports(self, switch: str) -> Mapping[int, int]:
-        """The port of each number."""
-        own = self._topology().numbers[switch]
-        return {number: port for port, number in enumerate(own.values(), 1)}
+    def _port_of(self, switch: str) -> Callable[[int], int | None]:
+        """What gives the port of a number, or None where the topology has none."""
+        numbers = self._numbers(switch)
+        return (
+            {number: port for port, number in numbers.items()}.get
+            if numbers is not None
+            else lambda same: same
+        )
 
     def _number(self, switch: str, port: int) -> int:
         numbers = self._numbers(switch)
@@ -106,10 +108,10 @@ class NumberedSwitches(LiveSwitches):
 
 
 class _Translation:
-    """Entries with other port numbers; few lists of actions stand in many entries."""
+    """Entries with other port numbers; lists of actions are translated once, since many entries share few of them."""
 
-    def __init__(self, numbers: Mapping[int, int]) -> None:
-        self._numbers = numbers
+    def __init__(self, number: Callable[[int], int | None]) -> None:
+        self._number = number
         self._known: dict[tuple[Action, ...], tuple[Action, ...]] = {}
 
     def __call__(self, flow: Flow) -> Flow:
@@ -123,7 +125,7 @@ class _Translation:
 
         What goes nowhere is left out: an entry may be widened by it on the way to what it should be.
         """
-        numbers, actions = self._numbers, tuple(each for each in actions if each.port != NOWHERE)
-        new = [replace(each, port=numbers[each.port]) for each in actions if each.port in numbers]
+        actions = tuple(each for each in actions if each.port != NOWHERE)
+        new = [replace(each, port=port) for each in actions if (port := self._number(each.port)) is not None]
         lost: list[Action] = [Output(NOWHERE)] if len(new) < len(actions) else []
         return tuple(sorted([*lost, *new], key=lambda each: (isinstance(each, Deliver), each.port)))

@@ -16,11 +16,11 @@ BUFFER = 1 << 18  # bytes that may wait to be read
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SocketAddress:
     """A socket's address: a path, or a host and a port.
 
-    >>> Address.parse("tcp:[::1]:6653"), Address.parse("unix:/run/s1.mgmt").path
-    (Address(path=None, host='::1', port=6653), '/run/s1.mgmt')
+    >>> SocketAddress.parse("tcp:[::1]:6653"), SocketAddress.parse("unix:/run/s1.mgmt").path
+    (SocketAddress(path=None, host='::1', port=6653), '/run/s1.mgmt')
     """
 
     path: str | None = None
@@ -28,7 +28,7 @@ class Address:
     port: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> SocketAddress:
         kind, _, rest = text.partition(":")
         if kind == "unix" and rest:
             return cls(path=rest)
@@ -64,7 +64,7 @@ class Address:
 
 
 def _may_be_host(name: str) -> bool:
-    """Whether somebody can be looked up under a name at all."""
+    """Whether a name can be a host's at all."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:  # as for a..b

@@ -11,7 +11,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.network.mend import Edge
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
-from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent
+from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, PuntedPacket, SwitchEvent
 from flowsieve.testing.punt_limits import HandOver
 
 
@@ -103,7 +103,7 @@ class EmbeddedFabric:
         if switch in self._stopped or port in self._fences[switch]:
             return
         if self.hand_overs[switch].lets(data, port, self.network.now) and switch in self._connected:
-            self.report(Packet(switch, port, data))
+            self.report(PuntedPacket(switch, port, data))
 
     def _leave(self, switch: str, port: int, data: bytes) -> None:
         if port in self._fences[switch] or not 1 <= port <= len(self._topology.neighbours(switch)):
@@ -124,7 +124,7 @@ class EmbeddedFabric:
             self.report(Connected(switch))
 
     def disconnect(self, switch: str, reason: str = "the connection was cut") -> None:
-        """Cut a connection; the switch forwards on."""
+        """Cut a connection; the switch goes on forwarding."""
         if switch in self._connected:
             self._connected.discard(switch)
             self.report(Disconnected(switch, reason))

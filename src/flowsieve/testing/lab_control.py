@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from flowsieve.control.core import Watcher
@@ -15,14 +15,9 @@ from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
 from flowsieve.lab.lab import Lab
-from flowsieve.southbound.fabric import SwitchEvent
+from flowsieve.southbound.fabric import Report, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
-
-
-def switch_addresses(lab: Lab) -> dict[str, str]:
-    """Where the switches of a lab take OpenFlow connections."""
-    return {switch: f"unix:{lab.management(switch)}" for switch in lab.topology.switches}
 
 
 @asynccontextmanager
@@ -40,7 +35,7 @@ async def controlled(
     punts: Sequence[Punt] = (),
     damping: DampingSettings | None = None,
     watcher: Watcher | None = None,
-    heard: Callable[[SwitchEvent], None] = lambda event: None,
+    heard: Report = lambda event: None,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
@@ -53,7 +48,7 @@ async def controlled(
         heard(event)
 
     fabric = OpenFlowFabric(
-        switch_addresses(lab) if addresses is None else addresses,
+        lab.switch_addresses if addresses is None else addresses,
         listen=listen,
         control=f"unix:{lab.control}",
         timing=timing,

@@ -10,9 +10,9 @@ import pytest
 
 from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
 from flowsieve.errors import SwitchError
-from flowsieve.network.names import Names
+from flowsieve.network.names import Names, SwitchId
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, TableChanged
+from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, PuntedPacket, TableChanged
 
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1"})
 INTERVAL = 0.02
@@ -42,11 +42,12 @@ class Wires:
             raise SwitchError(f"switch {switch} is not connected")
         near = self.network.neighbour(switch, port)
         if near in self.network.switches:
-            self.discoverer.heard(Packet(near, self.network.port(near, switch), data))
+            self.discoverer.heard(PuntedPacket(near, self.network.port(near, switch), data))
 
 
 def made(wires: Wires, described: Topology | None = NETWORK) -> Discoverer:
-    wires.discoverer = Discoverer(wires, Names(), described, interval=INTERVAL)
+    names = Names({SwitchId(f"id of {each}"): each for each in wires.network.switches if each != "berlin"})
+    wires.discoverer = Discoverer(wires, names, lambda: described, interval=INTERVAL)  # type: ignore[arg-type]
     return wires.discoverer
 
 
@@ -132,7 +133,7 @@ def test_what_is_not_as_described_is_logged_once_and_once_more_when_it_is_right(
     assert len(logged("no longer so: switch s3")) == 1
 
 
-def test_a_switch_whose_datapath_nobody_knows_is_left_out_and_the_others_go_on(
+def test_a_switch_whose_identity_nobody_knows_is_left_out_and_the_others_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def play() -> None:
@@ -152,7 +153,7 @@ def test_what_comes_before_the_beginning_and_after_the_end_does_no_harm() -> Non
         discoverer.heard(Connected("s1"))
         async with discoverer:
             discoverer.heard(TableChanged("s1"))
-            discoverer.heard(Packet("s1", 1, b""))
+            discoverer.heard(PuntedPacket("s1", 1, b""))
             discoverer.heard(PortChanged("s9", 1, up=True))
         discoverer.heard(Connected("s1"))
         assert discoverer.discovery.findings(0.0).switches == ()

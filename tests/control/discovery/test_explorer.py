@@ -19,7 +19,7 @@ from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
-from flowsieve.southbound.fabric import PortChanged, SwitchEvent
+from flowsieve.southbound.fabric import PortChanged
 from flowsieve.southbound.numbered import NumberedSwitches
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -34,11 +34,12 @@ class Ports(EmbeddedFabric):
     """Switches of which some ports are not there, or cannot be set."""
 
     def __init__(self) -> None:
-        super().__init__(EmbeddedNetwork(RING), self._heard)
+        super().__init__(EmbeddedNetwork(RING), lambda event: None)
         self.absent: set[tuple[str, int]] = set()
         self.stuck: set[tuple[str, int]] = set()
         self.switches = NumberedSwitches(self, lambda: self.dispatcher.state.topology)
         self.dispatcher = Dispatcher(ControlState(RING, PLAN), self.switches, encoding_of("ipv6"), drain=0)
+        self.report = self.switches.translated(self.dispatcher.heard)
         self.explorer = Explorer(
             self.dispatcher,
             None,  # type: ignore[arg-type]
@@ -46,11 +47,6 @@ class Ports(EmbeddedFabric):
             links=True,
             hosts=True,
         )
-
-    def _heard(self, event: SwitchEvent) -> None:
-        counted = self.switches.heard(event)
-        if counted is not None:
-            self.dispatcher.heard(counted)
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
         if (switch, port) in self.stuck:

@@ -20,13 +20,13 @@ from flowsieve.header.frame import parse
 from flowsieve.protocol.call import call_key
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, decode, encode, unpack_answer
 from flowsieve.serving.inband.inband_server import InbandServer, beside
-from flowsieve.southbound.fabric import Packet
+from flowsieve.southbound.fabric import PuntedPacket
 
 FAIR = Weather()
 
 
-def packet(network: Network, datagram: Any, port: int = 1) -> Packet:
-    return Packet(SWITCH, port, network.frame(port, encode(datagram)))
+def packet(network: Network, datagram: Any, port: int = 1) -> PuntedPacket:
+    return PuntedPacket(SWITCH, port, network.frame(port, encode(datagram)))
 
 
 def call(**given: Any) -> CallDatagram:
@@ -219,14 +219,14 @@ def test_random_bytes_do_no_harm(data, family):
                 good[: len(payload)],
                 network.frame(1, b"\x93\1\2" + payload),
             ):
-                network.server.heard(Packet(SWITCH, 1, one))
+                network.server.heard(PuntedPacket(SWITCH, 1, one))
             if family == 6:  # there a checksum covers all but the Ethernet header and the length
-                network.server.heard(Packet(SWITCH, 1, bytes(mangled)))
+                network.server.heard(PuntedPacket(SWITCH, 1, bytes(mangled)))
         await settle()
         before = network.server.counters
         assert before.received >= 80
         assert before.malformed + before.other_version >= 80
-        network.server.heard(Packet(SWITCH, 1, good))
+        network.server.heard(PuntedPacket(SWITCH, 1, good))
         await settle()
         assert network.server.counters.answered == before.answered + 1
 
@@ -236,7 +236,7 @@ def test_random_bytes_do_no_harm(data, family):
 def test_what_switches_say_to_each_other_is_passed_over_and_not_counted():
     async def main() -> None:
         network = Network(CountingHandler(), FAIR)
-        network.server.heard(Packet(SWITCH, 1, bytes(12) + b"\x88\xcc" + bytes(40)))
+        network.server.heard(PuntedPacket(SWITCH, 1, bytes(12) + b"\x88\xcc" + bytes(40)))
         assert network.server.counters.received == 0
 
     run(main())
@@ -303,7 +303,7 @@ def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
         handler = CountingHandler()
         network = Network(handler, FAIR)
         for items in ([2, 0, message()], [2, 0, {"session": "?"}], [3, 9, b"something new"]):
-            network.server.heard(Packet(SWITCH, 1, network.frame(1, msgpack.packb(items))))
+            network.server.heard(PuntedPacket(SWITCH, 1, network.frame(1, msgpack.packb(items))))
         await settle()
         counters = network.server.counters
         assert (counters.other_version, counters.answered, counters.malformed) == (3, 1, 0)

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.discovery.findings import Difference, Kind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
@@ -167,7 +167,7 @@ async def figures_of_a_service() -> tuple[dict[tuple[str, ...], float], dict[tup
             clients=lambda: 2,
             journal_bytes=lambda: 4096,
             inband=lambda: {"received": 9, "malformed": 1},
-            differences=lambda: [Difference(Kind.LINK_MISSING, "…")],
+            differences=lambda: [Difference(DifferenceKind.LINK_MISSING, "…")],
         )
     )
     metrics.asked("sub", "ok", 0.01)

@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 
 from flowsieve.southbound.openflow import datapath_sync as lag
-from flowsieve.southbound.openflow.datapath_sync import Behind, Datapath, Turns
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync, SharedQuestion
+from flowsieve.southbound.socket_address import SocketAddress
 
 
 class Asked:
@@ -22,7 +22,7 @@ class Asked:
     def __init__(self) -> None:
         self.begun = 0
         self._answers: asyncio.Queue[Exception | None] = asyncio.Queue()
-        self.turns = Turns(self._ask)
+        self.question = SharedQuestion(self._ask)
 
     async def _ask(self) -> None:
         self.begun += 1
@@ -30,9 +30,9 @@ class Asked:
         if error is not None:
             raise error
 
-    async def waiter(self, questions: int = 1) -> asyncio.Task[None]:
+    async def waiter(self) -> asyncio.Task[None]:
         """Somebody who waits, and has begun to."""
-        task = asyncio.create_task(self.turns.wait(questions))
+        task = asyncio.create_task(self.question.answered())
         await settled()
         return task
 
@@ -62,7 +62,7 @@ def asking(test: Callable[[Asked], Coroutine[None, None, None]]) -> Callable[[],
 
 @asking
 async def test_those_who_come_together_share_a_question(asked: Asked) -> None:
-    waiters = [asyncio.create_task(asked.turns.wait(1)) for _ in range(10)]
+    waiters = [asyncio.create_task(asked.question.answered()) for _ in range(10)]
     await settled()
     assert asked.begun == 1
     await asked.answer()
@@ -81,23 +81,10 @@ async def test_an_answer_is_not_for_those_who_came_after_the_question(asked: Ask
 
 
 @asking
-async def test_two_answers_are_to_two_questions_one_after_the_other(asked: Asked) -> None:
-    waiter = await asked.waiter(2)
-    await asked.answer()
-    assert (waiter.done(), asked.begun) == (False, 2)
-    other = await asked.waiter(2)
-    await asked.answer()
-    assert (waiter.done(), other.done(), asked.begun) == (True, False, 3)
-    await asked.answer()
-    await asked.answer()
-    assert (other.done(), asked.begun) == (True, 4)
-
-
-@asking
 async def test_a_question_that_fails_fails_for_its_waiters_alone(asked: Asked) -> None:
     first, late = await asked.waiter(), await asked.waiter()
-    await asked.answer(Behind("no word"))
-    with pytest.raises(Behind, match="no word"):
+    await asked.answer(DatapathBehind("no word"))
+    with pytest.raises(DatapathBehind, match="no word"):
         await first
     await asked.answer()
     await late
@@ -105,7 +92,7 @@ async def test_a_question_that_fails_fails_for_its_waiters_alone(asked: Asked) -
 
 @asking
 async def test_one_who_gives_up_leaves_the_others_waiting(asked: Asked) -> None:
-    impatient, patient = [asyncio.create_task(asked.turns.wait(1)) for _ in range(2)]
+    impatient, patient = [asyncio.create_task(asked.question.answered()) for _ in range(2)]
     await settled()
     impatient.cancel()
     await settled()
@@ -117,8 +104,8 @@ async def test_one_who_gives_up_leaves_the_others_waiting(asked: Asked) -> None:
 @asking
 async def test_closing_tells_those_who_wait(asked: Asked) -> None:
     waiter = await asked.waiter()
-    asked.turns.close()
-    with pytest.raises(Behind, match="closed before the datapath has followed"):
+    asked.question.close()
+    with pytest.raises(DatapathBehind, match="closed before the datapath has followed"):
         await waiter
 
 
@@ -173,7 +160,7 @@ def test_one_sleeping_daemon_is_woken_up(tmp_path: Path) -> None:
     async def main() -> None:
         daemon, path = Daemon(sleeps=True), tmp_path / "control"
         async with await daemon.listen(path), asyncio.timeout(5):
-            datapath = Datapath(Address(path=str(path)), 100.0)
+            datapath = DatapathSync(SocketAddress(path=str(path)), 100.0)
             await datapath.follow()
             assert (daemon.rounds, daemon.purges) == (2, 0)
             await datapath.follow(removed=True)
@@ -187,7 +174,7 @@ def test_one_sleeping_daemon_is_woken_up(tmp_path: Path) -> None:
 def test_a_daemon_that_was_started_anew_is_asked_anew(tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "control"
-        datapath = Datapath(Address(path=str(path)), 100.0)
+        datapath = DatapathSync(SocketAddress(path=str(path)), 100.0)
         for _ in range(3):
             daemon = Daemon()
             async with await daemon.listen(path), asyncio.timeout(5):
@@ -204,7 +191,7 @@ def test_those_who_come_while_it_is_asked_get_a_question_of_their_own(tmp_path: 
     async def main() -> None:
         daemon, path = Daemon(), tmp_path / "control"
         async with await daemon.listen(path), asyncio.timeout(5):
-            datapath = Datapath(Address(path=str(path)), 100.0)
+            datapath = DatapathSync(SocketAddress(path=str(path)), 100.0)
             first = asyncio.create_task(datapath.follow())
             while not daemon.rounds:
                 await asyncio.sleep(0)
@@ -226,8 +213,8 @@ def test_what_could_not_be_purged_is_purged_by_the_next_who_asks(
         silent = socket.socket(socket.AF_UNIX)
         silent.bind(str(path))
         silent.listen(64)
-        datapath = Datapath(Address(path=str(path)), 0.0)
-        with pytest.raises(Behind, match="no word from the datapath"):
+        datapath = DatapathSync(SocketAddress(path=str(path)), 0.0)
+        with pytest.raises(DatapathBehind, match="no word from the datapath"):
             await datapath.follow(removed=True)
         silent.close()
         path.unlink()
@@ -254,8 +241,8 @@ def test_one_that_is_too_busy_to_be_dialled_is_there_all_the_same(
             door.bind(str(path))
             door.listen(1)
             waiting = fill(path)
-            datapath = Datapath(Address(path=str(path)), 0.0)
-            with pytest.raises(Behind, match="no word from the datapath"):
+            datapath = DatapathSync(SocketAddress(path=str(path)), 0.0)
+            with pytest.raises(DatapathBehind, match="no word from the datapath"):
                 await datapath.follow()
             monkeypatch.setattr(lag, "LONGEST", 5.0)
             following = asyncio.create_task(datapath.follow())
@@ -291,7 +278,7 @@ def test_nobody_to_ask_is_told_once_and_again_when_there_was_somebody(
 ) -> None:
     async def main() -> None:
         daemon, path = Daemon(), tmp_path / "control"
-        datapath = Datapath(Address(path=str(path)), 0.0)
+        datapath = DatapathSync(SocketAddress(path=str(path)), 0.0)
         for _ in range(3):
             await datapath.follow()
         assert caplog.text.count("nobody at unix:") == 1
@@ -308,7 +295,7 @@ def test_nobody_to_ask_is_told_once_and_again_when_there_was_somebody(
 
 def test_one_that_could_never_be_asked_is_done_without(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        datapath = Datapath(Address(host="127.0.0.1", port=1), 0.0)
+        datapath = DatapathSync(SocketAddress(host="127.0.0.1", port=1), 0.0)
         await datapath.follow()
         assert "nobody at tcp:127.0.0.1:1" in caplog.text
         datapath.close()
@@ -323,9 +310,9 @@ def test_one_that_may_not_be_asked_has_not_followed(tmp_path: Path, monkeypatch:
         raise OSError(errno.EMFILE, "Too many open files")
 
     async def main() -> None:
-        datapath = Datapath(Address(path=str(tmp_path / "control")), 0.0)
+        datapath = DatapathSync(SocketAddress(path=str(tmp_path / "control")), 0.0)
         monkeypatch.setattr(lag, "_dialled_at_once", too_many)
-        with pytest.raises(Behind, match="Too many open files"):
+        with pytest.raises(DatapathBehind, match="Too many open files"):
             await datapath.follow()
         datapath.close()
 

@@ -18,8 +18,10 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.match import PrefixMatch
+from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, SwitchEvent, TableChanged
-from flowsieve.southbound.openflow import datapath_sync as lag
+from flowsieve.southbound.openflow import datapath_sync
+from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.wire import Frames, OpenFlowFrame
@@ -366,7 +368,9 @@ def test_who_dials_us_and_says_nothing_is_not_waited_for_without_bound(tmp_path)
     async def main() -> None:
         place = str(tmp_path / "port")
         timing = Timing(connect=3.0)
-        async with OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7}, timing=timing) as fabric:
+        async with OpenFlowFabric(
+            {}, listen=f"unix:{place}", identities={"s1": switch_id(7)}, timing=timing
+        ) as fabric:
             silent = [await asyncio.open_unix_connection(place) for _ in range(MOST_GREETED + 20)]
             greetings = [await reader.read(100) for reader, _ in silent]
             assert sum(greeting == b"" for greeting in greetings) == 20
@@ -397,16 +401,16 @@ async def hung_up(reader: asyncio.StreamReader) -> None:
 
 def test_a_newcomer_may_be_given_a_name_and_keeps_it(tmp_path):
     heard: list[SwitchEvent] = []
-    asked: list[int] = []
+    asked: list[SwitchId] = []
 
-    def name(datapath: int) -> str | None:
-        asked.append(datapath)
-        return {8: "new", 9: "s1"}.get(datapath)
+    def name(identity: SwitchId) -> str | None:
+        asked.append(identity)
+        return {switch_id(8): "new", switch_id(9): "s1"}.get(identity)
 
     async def main() -> None:
         place = str(tmp_path / "port")
         async with OpenFlowFabric(
-            {}, listen=f"unix:{place}", datapaths={"s1": 7}, unknown=name, report=heard.append
+            {}, listen=f"unix:{place}", identities={"s1": switch_id(7)}, unknown=name, report=heard.append
         ) as fabric:
             with pytest.raises(BadTopology, match="there is no switch 'new'"):
                 await fabric.read("new")
@@ -423,7 +427,7 @@ def test_a_newcomer_may_be_given_a_name_and_keeps_it(tmp_path):
             assert set(fabric.missing) == {"s1", "new"}
 
     asyncio.run(main())
-    assert asked == [6, 9, 8]
+    assert asked == [switch_id(6), switch_id(9), switch_id(8)]
     assert heard.count(Connected("new")) == 2
 
 
@@ -449,7 +453,7 @@ def test_too_many_waiting_requests_are_refused(tmp_path):
 
 @pytest.mark.real
 def test_a_datapath_that_does_not_answer_leaves_the_switch_unknown(bridge, tmp_path, monkeypatch):
-    monkeypatch.setattr(lag, "LONGEST", 0.2)
+    monkeypatch.setattr(datapath_sync, "LONGEST", 0.2)
 
     async def main() -> None:
         async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -475,7 +479,7 @@ def test_a_datapath_that_does_not_answer_leaves_the_switch_unknown(bridge, tmp_p
 @pytest.mark.parametrize("known", [False, True])
 def test_a_table_that_is_right_counts_when_the_datapath_has_followed(tmp_path, monkeypatch, known):
     """It is right, since it was changed, perhaps by another controller; nobody said yet that packets meet it."""
-    monkeypatch.setattr(lag, "LONGEST", 0.1)
+    monkeypatch.setattr(datapath_sync, "LONGEST", 0.1)
     silent, purges = asyncio.Event(), 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -553,7 +557,7 @@ async def strange_switch(place: str, datapath: int) -> asyncio.Server:
 
 def test_a_switch_that_answers_for_another_is_refused_and_told_of(tmp_path):
     heard: list[SwitchEvent] = []
-    strangers: list[int] = []
+    strangers: list[SwitchId] = []
 
     async def main() -> None:
         place = str(tmp_path / "s1")
@@ -561,7 +565,7 @@ def test_a_switch_that_answers_for_another_is_refused_and_told_of(tmp_path):
             await strange_switch(place, 8),
             OpenFlowFabric(
                 {"s1": f"unix:{place}"},
-                datapaths={"s1": 7},
+                identities={"s1": switch_id(7)},
                 unknown=strangers.append,
                 report=heard.append,
                 timing=QUICK,
@@ -576,7 +580,7 @@ def test_a_switch_that_answers_for_another_is_refused_and_told_of(tmp_path):
                 await fabric.wait_connected(0.01)
 
     asyncio.run(main())
-    assert set(strangers) == {8}
+    assert set(strangers) == {switch_id(8)}
     assert [type(each) for each in heard] == [Disconnected]  # why it is not connected, once
 
 
@@ -596,7 +600,7 @@ def test_a_switch_is_looked_at_without_a_change(bridge):
 def test_a_socket_on_which_somebody_listens_is_not_taken_away(tmp_path):
     async def main() -> None:
         place = f"unix:{tmp_path / 'port'}"
-        async with OpenFlowFabric({}, listen=place, datapaths={"s1": 7}) as fabric:
+        async with OpenFlowFabric({}, listen=place, identities={"s1": switch_id(7)}) as fabric:
             with pytest.raises(SwitchError, match=r"switches cannot dial us at unix:.*in use"):
                 async with OpenFlowFabric({}, listen=place):
                     pass

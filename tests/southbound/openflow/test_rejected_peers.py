@@ -11,9 +11,10 @@ import pytest
 
 from flowsieve.errors import BadInput
 from flowsieve.southbound.fabric import Connected, Disconnected, SwitchEvent
+from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.socket_address import SocketAddress
 
 QUICK = Timing(answer=0.5, connect=1.0, first_retry=0.01, last_retry=0.05)
 
@@ -35,7 +36,10 @@ def test_a_switch_of_another_version_that_dials_us_is_told_of_once(
 ) -> None:
     async def story() -> None:
         place = str(tmp_path / "port")
-        async with asyncio.timeout(10), OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7}):
+        async with (
+            asyncio.timeout(10),
+            OpenFlowFabric({}, listen=f"unix:{place}", identities={"s1": switch_id(7)}),
+        ):
             for _ in range(3):
                 await turned_away(place, peer.hello(4))
 
@@ -66,7 +70,10 @@ def test_a_switch_that_is_dialled_is_not_taken_when_it_dials_us(
             asyncio.timeout(10),
             server,
             OpenFlowFabric(
-                {"s1": f"unix:{there}"}, listen=f"unix:{place}", datapaths={"s1": 7}, report=heard.append
+                {"s1": f"unix:{there}"},
+                listen=f"unix:{place}",
+                identities={"s1": switch_id(7)},
+                report=heard.append,
             ) as fabric,
         ):
             await fabric.wait_connected()
@@ -82,8 +89,8 @@ def test_a_switch_that_is_dialled_is_not_taken_when_it_dials_us(
     assert "switch s1 is dialled at unix:" in told
 
 
-@pytest.mark.parametrize("address", [Address(path="/none/s1"), Address(host="a..b", port=6653)])
-def test_why_a_switch_cannot_be_dialled_is_told_and_once(address: Address) -> None:
+@pytest.mark.parametrize("address", [SocketAddress(path="/none/s1"), SocketAddress(host="a..b", port=6653)])
+def test_why_a_switch_cannot_be_dialled_is_told_and_once(address: SocketAddress) -> None:
     heard: list[SwitchEvent] = []
 
     async def story() -> None:
@@ -102,5 +109,5 @@ def test_why_a_switch_cannot_be_dialled_is_told_and_once(address: Address) -> No
 @pytest.mark.parametrize("name", ["a..b", ".", "x" * 64])
 def test_a_name_that_cannot_be_looked_up_is_no_address(name: str) -> None:
     with pytest.raises(BadInput, match="is no address; right is"):
-        Address.parse(f"tcp:{name}:6653")
-    assert Address.parse("tcp:[fd00::1]:6653").host == "fd00::1"
+        SocketAddress.parse(f"tcp:{name}:6653")
+    assert SocketAddress.parse("tcp:[fd00::1]:6653").host == "fd00::1"

@@ -20,7 +20,15 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.match import PrefixMatch
-from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent, Ticket
+from flowsieve.southbound.fabric import (
+    Connected,
+    Disconnected,
+    PortChanged,
+    PuntedPacket,
+    SwitchEvent,
+    Ticket,
+)
+from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
@@ -160,13 +168,13 @@ def test_without_decrement_packets_are_left_as_they_are(bridge, open_vswitch):
 @pytest.mark.real
 def test_packets_go_out_and_come_in(real, open_vswitch):
     name, switches, heard = real
-    switches.send_packet(name, 3, packet(6, 9))
+    switches.call(switches.fabric.send_packet(name, 3, packet(6, 9)))
     wait_for(lambda: open_vswitch.sent(name, 3), "the packet")
     assert open_vswitch.sent(name, 3) == [packet(6, 9)]
     open_vswitch.ofctl("add-flow", name, "ipv6,priority=1,actions=controller")
     open_vswitch.appctl("netdev-dummy/receive", f"{name}-1", packet(6, 9).hex())
-    heard.wait(Packet, 1)
-    assert heard.events[-1] == Packet(name, 1, packet(6, 9))
+    heard.wait(PuntedPacket, 1)
+    assert heard.events[-1] == PuntedPacket(name, 1, packet(6, 9))
 
 
 @pytest.mark.real
@@ -203,12 +211,12 @@ def test_a_stopped_switch_is_unknown_until_it_was_read(real, open_vswitch):
     assert all(isinstance(ticket.error, Unacknowledged) and ticket.done == 0 for ticket in tickets)
     assert "no answer within 0.3 s" in str(tickets[0].error)
     heard.wait(Connected, 2)
-    assert set(switches.unknown) == {name}
+    assert set(switches.fabric.unknown) == {name}
     refused = apply(switches, name, install("ff0e:9::/32", 2))
     assert isinstance(refused.error, Unacknowledged)
     found = switches.read(name)  # what was in the switch's buffer when we gave up was never committed
     assert found == (flow("ff0e::/16", 1),)
-    assert switches.unknown == {}
+    assert switches.fabric.unknown == {}
     assert apply(switches, name, install("ff0e:9::/32", 2)).done == 1
 
 
@@ -249,7 +257,7 @@ def test_a_switch_can_dial_us(bridge, open_vswitch):
     name, _ = bridge
     address = f"tcp:127.0.0.1:{free_port()}"
     open_vswitch.vsctl("set", "bridge", name, "other_config:datapath-id=00000000000000ab")
-    with OpenFlowSwitches(OpenFlowFabric({}, listen=address, datapaths={name: 0xAB})) as switches:
+    with OpenFlowSwitches(OpenFlowFabric({}, listen=address, identities={name: switch_id(0xAB)})) as switches:
         open_vswitch.vsctl("set-controller", name, address)
         switches.wait_connected(10)
         assert apply(switches, name, install("ff0e::/16", 1)).done == 1
@@ -331,7 +339,7 @@ def test_a_connection_lost_in_a_bundle_leaves_the_switch_unknown(tmp_path, act, 
         assert (ticket.error.switch, ticket.done) == ("s1", 0)
         assert reason in ticket.error.reason
         assert switches.read("s1") == ()
-        assert switches.unknown == {}
+        assert switches.fabric.unknown == {}
 
 
 def test_a_switch_that_is_not_there_is_reported_with_its_address(tmp_path):
@@ -377,7 +385,9 @@ def test_random_bytes_to_our_port_harm_nobody(tmp_path):
     draw = random.Random(5)
     place = str(tmp_path / "port")
     with (
-        OpenFlowSwitches(OpenFlowFabric({}, listen=f"unix:{place}", datapaths={"s1": 7})) as switches,
+        OpenFlowSwitches(
+            OpenFlowFabric({}, listen=f"unix:{place}", identities={"s1": switch_id(7)})
+        ) as switches,
         socket.socket(socket.AF_UNIX) as good,
     ):
         good.connect(place)
@@ -390,7 +400,7 @@ def test_random_bytes_to_our_port_harm_nobody(tmp_path):
                 noise.connect(place)
                 noise.sendall(draw.randbytes(draw.randrange(1, 200)))
         assert switches.read("s1") == ()
-        assert switches.unknown == {}
+        assert switches.fabric.unknown == {}
         switches.close()
         answering.join()
 

@@ -1,59 +1,58 @@
-"""Discovery at work on live switches: sends the beacons, and tells in which points the network is not as described."""
+"""Discovery at work: has live switches send the beacons, hands on what they hear, and logs differences."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import Protocol
 
-from flowsieve.control.discovery.discovery import INTERVAL_SECONDS, Discovery
-from flowsieve.control.discovery.findings import Difference, Findings
+from flowsieve.control.discovery.differences import Difference, differences
+from flowsieve.control.discovery.discovery_state import INTERVAL_SECONDS, DiscoveryState
+from flowsieve.control.discovery.findings import Findings
 from flowsieve.errors import BadTopology, SwitchError
 from flowsieve.flow.punt import LLDP, Punt
 from flowsieve.network.mend import Edge
 from flowsieve.network.names import Names
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.fabric import Connected, Disconnected, Packet, PortChanged, SwitchEvent
+from flowsieve.southbound.fabric import (
+    Connected,
+    Disconnected,
+    LiveSwitches,
+    PortChanged,
+    PuntedPacket,
+    SwitchEvent,
+)
 
 log = logging.getLogger(__name__)
 
-# What switches have to hand over for it. A switch may hear all of its ports at once.
+# What switches have to hand over for it; the rate is for beacons on all ports at once.
 PUNTS = (Punt.of_type(LLDP, rate=1000),)
 
 
-class Senders(Protocol):
-    """Of live switches, what discovery needs."""
-
-    async def ports(self, switch: str) -> Mapping[int, bool]: ...
-
-    async def send_packet(self, switch: str, port: int, data: bytes) -> None: ...
-
-
 class Discoverer:
-    """Keeps finding for the time of an `async with` block, which the switches' own should lie within.
+    """Discovers for the time of an `async with` block; the block of the switches should lie within it.
 
     The caller has the switches punt `PUNTS` and passes on to `heard` what they tell.
 
-    The key is made anew at each start unless one is given, so that nothing sent before counts. `described` is the
-    network as configured, if it is; what differs from it is logged once, and once more when it is right again.
+    The key is made anew at each start unless one is given, so that nothing sent before counts. `described` says how
+    the network should be, if that is known; a difference is logged once, and once more when it is gone.
     """
 
     def __init__(
         self,
-        switches: Senders,
+        switches: LiveSwitches,
         names: Names,
-        described: Topology | None = None,
+        described: Callable[[], Topology | None] = lambda: None,
         *,
         interval: float = INTERVAL_SECONDS,
         key: bytes | None = None,
         closed: Callable[[], Collection[Edge]] = frozenset,
     ) -> None:
-        self.discovery = Discovery(names, key or secrets.token_bytes(32), interval=interval)
+        self.discovery = DiscoveryState(names, key or secrets.token_bytes(32), interval=interval)
         self._switches = switches
-        self.described = described  # may become another
+        self._described = described
         self._closed = closed
         self._group = asyncio.TaskGroup()
         self._senders: dict[str, asyncio.Task[None]] = {}
@@ -69,12 +68,11 @@ class Discoverer:
     @property
     def differences(self) -> tuple[Difference, ...]:
         """In what the network is not as described; nothing if it was not described."""
-        if self.described is None:
-            return ()
-        return self.findings.differences(self.described, self._closed())
+        described = self._described()
+        return differences(self.findings, described, self._closed()) if described is not None else ()
 
     def heard(self, event: SwitchEvent) -> None:
-        """Take note of what a switch tells; on the loop. It never waits and never raises."""
+        """Take note of an event; on the loop. It never waits and never raises."""
         if self._watch is None or self._watch.cancelling():
             return
         match event:
@@ -88,7 +86,7 @@ class Discoverer:
             case PortChanged(switch, port, up):
                 self._news.setdefault(switch, {})[port] = up
                 self.discovery.port_changed(switch, port, up)
-            case Packet():
+            case PuntedPacket():
                 self.discovery.heard(event, _now())
             case _:
                 pass

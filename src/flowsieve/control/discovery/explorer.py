@@ -1,4 +1,4 @@
-"""A network that is found takes in what appears: links and hosts, while events flow."""
+"""Makes the controller's network follow what discovery finds: new links and hosts are taken in while events flow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Explorer:
         self._turn = asyncio.Lock()
 
     async def first(self, seconds: float) -> None:
-        """Take in what is found once nothing new comes up at the switches that are connected, or after so long."""
+        """Take in what is found once nothing new appears at the connected switches, or after `seconds`."""
         loop, interval = asyncio.get_running_loop(), self._discoverer.discovery.interval
         end, since, last = loop.time() + seconds, loop.time(), None
         while loop.time() < end:
@@ -82,7 +82,7 @@ class Explorer:
                     log.info("taken in: %s", ", ".join(_news(known, new)))
 
     async def forget(self, seconds: float = SETTLE_SECONDS) -> frozenset[Edge]:
-        """Forget the links that are down, so that their ports are free for others; which these are.
+        """Forget the links that are down, so that their ports are free for others; returns these links.
 
         A link is kept as long as one of its ends cannot be asked: there the port is fenced.
         """
@@ -124,7 +124,7 @@ class Explorer:
         return True
 
     async def become(self, more: Callable[[Topology], Topology]) -> Topology:
-        """Go over to a topology that has all that there is, and perhaps more; one after the other."""
+        """Go over to the topology that `more` makes of the present one; one change at a time."""
         async with self._turn:
             topology = more(self._dispatcher.state.topology)
             self._told(topology)

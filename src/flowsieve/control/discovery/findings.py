@@ -1,18 +1,14 @@
-"""What discovery has found, and in what it differs from the network that an operator described."""
+"""What discovery has found, as values: switches, links, hosts, and the places where they are."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from enum import Enum
-from functools import cached_property
 
 from flowsieve.network.mend import Edge
-from flowsieve.network.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SwitchPort:
     """A port of a switch."""
 
     switch: str
@@ -26,15 +22,15 @@ class Place:
 class FoundLink:
     """A cable between two switches, heard of in both directions."""
 
-    a: Place
-    b: Place
+    a: SwitchPort
+    b: SwitchPort
 
     @property
     def edge(self) -> Edge:
         return frozenset((self.a.switch, self.b.switch))
 
     @property
-    def ends(self) -> frozenset[Place]:
+    def ends(self) -> frozenset[SwitchPort]:
         return frozenset((self.a, self.b))
 
     def __str__(self) -> str:
@@ -48,148 +44,17 @@ class FoundHost:
     name: str
     mac: str
     addresses: tuple[str, ...]
-    place: Place
-
-
-class Kind(Enum):
-    """In what a network can differ from its description."""
-
-    SWITCH_MISSING = "switch missing"
-    SWITCH_UNKNOWN = "switch unknown"
-    LINK_MISSING = "link missing"
-    LINK_UNKNOWN = "link unknown"
-    WRONG_PORT = "wrong port"
-    ONE_SIDED = "one-sided link"
-    HOST_ELSEWHERE = "host elsewhere"
-    HOST_UNKNOWN = "host unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing that is not as described, and a sentence for the operator."""
-
-    kind: Kind
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
+    place: SwitchPort
 
 
 @dataclass(frozen=True)
 class Findings:
     """The switches that are connected, the links and hosts found at them, and what was heard in one direction only.
 
-    All of it is in a fixed order: switches by datapath id, links by their ends, hosts by their places.
+    All of it is in a fixed order: switches by identity, links by their ends, hosts by their places.
     """
 
     switches: tuple[str, ...]
     links: tuple[FoundLink, ...] = ()
-    one_sided: tuple[tuple[Place, Place], ...] = ()  # who was heard, and where
+    one_sided: tuple[tuple[SwitchPort, SwitchPort], ...] = ()  # who was heard, and where
     hosts: tuple[FoundHost, ...] = ()
-
-    def differences(self, topology: Topology, closed: Collection[Edge] = ()) -> tuple[Difference, ...]:
-        """All that is not as the topology says; links in `closed` are known to carry nothing, and may be missing.
-
-        A host that says nothing is not missing, and one without a configured name is taken for the one that
-        should be at its port.
-        """
-        return (
-            *self._switches_amiss(topology),
-            *self._links_missing(topology, closed),
-            *self._links_unknown(topology),
-            *self._hosts_amiss(topology),
-        )
-
-    @cached_property
-    def _at(self) -> dict[Place, Place]:
-        """For each end of a found link, the other end."""
-        return {near: far for link in self.links for near, far in ((link.a, link.b), (link.b, link.a))}
-
-    def _switches_amiss(self, topology: Topology) -> Iterator[Difference]:
-        for switch in self.switches:
-            if switch not in topology.switches:
-                yield Difference(
-                    Kind.SWITCH_UNKNOWN,
-                    f"switch {switch} is connected, and the configuration has none of that name",
-                )
-        for switch in topology.switches:
-            if switch not in self.switches:
-                yield Difference(Kind.SWITCH_MISSING, f"switch {switch} is not connected")
-
-    def _links_missing(self, topology: Topology, closed: Collection[Edge]) -> Iterator[Difference]:
-        there = set(self.switches)
-        for link in topology.links:
-            a = Place(link.a, topology.number(link.a, link.b))
-            b = Place(link.b, topology.number(link.b, link.a))
-            edge = frozenset((link.a, link.b))
-            if self._at.get(a) == b or edge in closed or not edge <= there:
-                continue
-            name = FoundLink(a, b)
-            found = [each for each in self.links if each.edge == edge]
-            heard = [(a, b) for a, b in self.one_sided if edge == {a.switch, b.switch}]
-            if found:
-                shown = ", ".join(map(str, found))
-                yield Difference(Kind.WRONG_PORT, f"the link {name} is plugged into other ports: {shown}")
-            elif heard:
-                origin, receiver = heard[0]
-                yield Difference(
-                    Kind.ONE_SIDED,
-                    f"the link {name} is heard in one direction only: from {origin} at {receiver}",
-                )
-            else:
-                yield Difference(Kind.LINK_MISSING, f"the link {name} is missing: nothing comes over it")
-
-    def _links_unknown(self, topology: Topology) -> Iterator[Difference]:
-        described = {frozenset((link.a, link.b)) for link in topology.links}
-        for link in self.links:
-            if link.edge in described:
-                if not _is_described(link, topology) and any(
-                    _is_described(o, topology) for o in self._beside(link)
-                ):
-                    yield Difference(
-                        Kind.LINK_UNKNOWN, f"the link {link} is a second one beside that described"
-                    )
-                continue
-            meant = [
-                f"{end} should lead to {other}"
-                for end in sorted(link.ends)
-                if (other := _meant(end, topology))
-            ]
-            why = f" ({'; '.join(meant)})" if meant else ""
-            yield Difference(Kind.LINK_UNKNOWN, f"the link {link} is not in the configuration{why}")
-        for origin, receiver in self.one_sided:
-            if frozenset((origin.switch, receiver.switch)) not in described:
-                yield Difference(
-                    Kind.ONE_SIDED,
-                    f"{receiver} hears {origin}, and not the other way round; no such link is configured",
-                )
-
-    def _beside(self, link: FoundLink) -> list[FoundLink]:
-        return [each for each in self.links if each.edge == link.edge and each != link]
-
-    def _hosts_amiss(self, topology: Topology) -> Iterator[Difference]:
-        for host in self.hosts:
-            if host.name in topology.hosts:
-                endpoint = topology.endpoint(host.name)
-                right = Place(endpoint.switch, topology.number(endpoint.switch, host.name))
-                if host.place != right:
-                    yield Difference(
-                        Kind.HOST_ELSEWHERE, f"host {host.name} is at {host.place}; it should be at {right}"
-                    )
-            elif _meant(host.place, topology) not in topology.hosts:
-                meant = _meant(host.place, topology)
-                why = f", where {meant} should be" if meant else ""
-                yield Difference(
-                    Kind.HOST_UNKNOWN, f"a host that nobody named, {host.mac}, sends from {host.place}{why}"
-                )
-
-
-def _is_described(link: FoundLink, topology: Topology) -> bool:
-    """Whether a link joins the very ports that the topology says."""
-    (a, b), ports = sorted(link.edge), {end.switch: end.port for end in link.ends}
-    return ports == {a: topology.number(a, b), b: topology.number(b, a)}
-
-
-def _meant(place: Place, topology: Topology) -> str | None:
-    """The neighbour that a port should have, if it should have one."""
-    return topology.behind(place.switch, place.port) if place.switch in topology.switches else None

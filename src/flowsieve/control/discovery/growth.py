@@ -1,26 +1,13 @@
-"""A topology made of what discovery has found, from nothing or in addition to what is known."""
+"""The topology that follows from what discovery has found, in addition to what is known."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
 from collections.abc import Collection, Iterable
 
-from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
-from flowsieve.errors import BadTopology
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
-
-
-def topology_found(findings: Findings) -> Topology:
-    """The network as it was found; the same findings always make the same topology.
-
-    Raises BadTopology where something is heard in one direction only, and where no topology can say what was found.
-    """
-    _check(findings)
-    made = grown(Topology(findings.switches, (), {}), findings)
-    assert not findings.differences(made), findings.differences(made)
-    return made
 
 
 def grown(known: Topology, findings: Findings) -> Topology:
@@ -30,7 +17,7 @@ def grown(known: Topology, findings: Findings) -> Topology:
     a port that leads elsewhere are left out; they show as differences.
 
     >>> network = Topology.make([("s1", "s2")], {"h1": "s1"})
-    >>> new = grown(network, Findings(("s1", "s3"), (FoundLink(Place("s1", 7), Place("s3", 4)),)))
+    >>> new = grown(network, Findings(("s1", "s3"), (FoundLink(SwitchPort("s1", 7), SwitchPort("s3", 4)),)))
     >>> [(link.a, link.b) for link in new.links], new.number("s1", "s3"), new.number("s1", "h1")
     ([('s1', 's2'), ('s1', 's3')], 7, 2)
     """
@@ -95,41 +82,15 @@ class _Book:
         self.numbers[host.place.switch][host.name] = host.place.port
         return True
 
-    def _taken(self, place: Place) -> bool:
+    def _taken(self, place: SwitchPort) -> bool:
         return place.port in self.numbers[place.switch].values()
-
-
-def _check(findings: Findings) -> None:
-    if not findings.switches:
-        raise BadTopology("no switch is connected, so there is no network to describe")
-    for origin, receiver in findings.one_sided:
-        raise BadTopology(
-            f"{receiver} hears {origin}, and not the other way round; wait until both do, or mend the cable"
-        )
-    pairs = Counter(link.edge for link in findings.links)
-    for link in findings.links:
-        if len(link.edge) == 1:
-            raise BadTopology(f"switch {link.a.switch} is linked with itself: {link}")
-        if pairs[link.edge] > 1:
-            raise BadTopology(
-                f"there are {pairs[link.edge]} links such as {link}; a topology has room for one"
-            )
-    names = Counter([host.name for host in findings.hosts] + list(findings.switches))
-    for name, times in names.items():
-        if times > 1:
-            raise BadTopology(f"{name!r} is the name of {times} hosts or switches; one of them needs another")
-    there: dict[Place, FoundHost] = {}
-    for host in findings.hosts:
-        other = there.setdefault(host.place, host)
-        if other is not host:
-            raise BadTopology(f"the hosts {other.name} and {host.name} are both at {host.place}")
 
 
 def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[FoundLink]:
     """Links by their ends, switches counted as they are listed; of several between two the lowest ports first."""
     number = {switch: n for n, switch in enumerate(switches)}
 
-    def rank(place: Place) -> tuple[int, int]:
+    def rank(place: SwitchPort) -> tuple[int, int]:
         return number[place.switch], place.port
 
     turned = [FoundLink(*sorted(link.ends, key=rank)) for link in links]
@@ -137,7 +98,7 @@ def _in_order(links: Iterable[FoundLink], switches: Iterable[str]) -> list[Found
 
 
 def _rank(host: FoundHost) -> tuple[int, int, str]:
-    """Hosts come in the order of their addresses, as those who number them mean it; without one they come last."""
+    """Hosts in the order of their addresses; those without one come last."""
     numbers = [ipaddress.ip_address(address) for address in host.addresses]
     first = min(((each.version, int(each)) for each in numbers), default=(7, 0))
     return (*first, host.name)

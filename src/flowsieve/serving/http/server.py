@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from flowsieve.errors import BadInput
 from flowsieve.serving.descriptors import room_for_clients
 from flowsieve.serving.http.http_connection import HttpConnection, HttpServerState, QuickRoute
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_CONNECTIONS = 4096
 BACKLOG = 1024  # connections not accepted yet
@@ -34,7 +34,7 @@ class HttpServer:
         addresses: Sequence[str],
         quick: Mapping[tuple[bytes, bytes], QuickRoute] | None = None,
     ) -> None:
-        self._addresses = tuple(Address.parse(address) for address in addresses)
+        self._addresses = tuple(SocketAddress.parse(address) for address in addresses)
         most = min(MOST_CONNECTIONS, room_for_clients())
         self._state = HttpServerState(app, quick or {}, most, _date())
         self._servers: list[asyncio.Server] = []

@@ -34,7 +34,7 @@ from flowsieve.protocol.call_datagram import (
 )
 from flowsieve.protocol.version import VERSION
 from flowsieve.serving.inband.answer_cache import AnswerCache, SwitchPort
-from flowsieve.southbound.fabric import Packet
+from flowsieve.southbound.fabric import PuntedPacket
 
 MOST_CALLS = 1024  # under way at a time
 MOST_OF_A_HOST = 256  # of these
@@ -91,7 +91,7 @@ class InbandServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def heard(self, packet: Packet) -> None:
+    def heard(self, packet: PuntedPacket) -> None:
         """A switch has handed over a packet; those by which switches find each other are not for us."""
         if self._closed or packet.data[12:14] == LLDP.to_bytes(2):
             return
@@ -110,7 +110,7 @@ class InbandServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _take(self, packet: Packet) -> None:
+    def _take(self, packet: PuntedPacket) -> None:
         frame = parse(packet.data)
         if frame.destination not in ADDRESSES or frame.destination_port != CONTROL_PORT:
             raise BadMessage("a packet to somebody else")

@@ -3,59 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from flowsieve.control.discovery.findings import Difference, Kind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
+from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.network.mend import Edge
-from flowsieve.network.topology import Topology
-
-
-class Decided(Protocol):
-    """Of a control state, what is worth watching."""
-
-    @property
-    def topology(self) -> Topology: ...
-
-    @property
-    def down(self) -> Collection[Edge]: ...
-
-    @property
-    def subscriptions(self) -> Sized: ...
-
-    @property
-    def advertisements(self) -> Sized: ...
-
-    def table(self, switch: str) -> Sized: ...
-
-    def capacity(self, switch: str) -> int | None: ...
-
-
-class Watched(Protocol):
-    """Of a dispatcher, what is worth watching."""
-
-    @property
-    def state(self) -> Decided: ...
-
-    @property
-    def operations(self) -> int: ...
-
-    @property
-    def troubles(self) -> Mapping[str, str]: ...
-
-    @property
-    def mended(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Sources:
     """The parts of a service that are looked at; those that it does not have are left out."""
 
-    dispatcher: Watched
+    dispatcher: Dispatcher
     connected: Callable[[], Collection[str]]
     suppressed: Callable[[], Collection[Edge]] = frozenset
     queues: Mapping[str, Callable[[], int]] = field(default_factory=dict)
@@ -119,7 +82,7 @@ def _links(sources: Sources) -> Iterator[Metric]:
     )
     kinds = Counter(difference.kind for difference in sources.differences())
     differences = _gauge("differences", "Points in which the network is not as configured", "kind")
-    for kind in Kind:
+    for kind in DifferenceKind:
         differences.add_metric([kind.value], kinds[kind])
     yield differences
 

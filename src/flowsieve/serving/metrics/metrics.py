@@ -20,7 +20,7 @@ from flowsieve.serving.metrics.gauges import Gauges, Sources
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OK = "ok"
-# What clients say is theirs to choose; a label is not, or one of them could fill the memory of everybody's tools.
+# Clients choose what they report, but not labels: one client could fill the memory of all monitoring tools.
 KNOWN_OPS = frozenset(OPS)
 OUTCOMES = frozenset({OK, *KINDS})
 OTHER = "other"

@@ -1,37 +1,30 @@
-"""Where a controller's switches are: in a lab on this machine, or wherever its configuration says."""
+"""Where a controller's switches are: `Site` is all that it needs to know; `OwnSite` reads it from a configuration."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from flowsieve.control.discovery.findings import Difference
+from flowsieve.control.discovery.differences import Difference
 from flowsieve.control.discovery.growth import without
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.header.host_groups import host_addresses
-from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.lab import Lab
 from flowsieve.network.mend import edges_of
-from flowsieve.network.names import Names
+from flowsieve.network.names import Names, SwitchId
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.config import Config
-from flowsieve.serving.site.switch_access import SwitchAccess
 from flowsieve.serving.site.unknown_switches import UnknownSwitches
-from flowsieve.southbound.fabric import LiveSwitches, SwitchEvent
-from flowsieve.southbound.numbered import NumberedSwitches
-from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.testing.lab_control import switch_addresses
-
-Report = Callable[[SwitchEvent], None]
+from flowsieve.southbound.fabric import Fabric, Report
+from flowsieve.southbound.kinds import fabric_of
+from flowsieve.southbound.switch_access import SwitchAccess
 
 
 class Site(Protocol):
-    """All that differs between a lab and a network that is none."""
+    """All that differs between a lab (`lab/lab_site.py`) and other networks."""
 
     @property
     def topology(self) -> Topology:
@@ -43,7 +36,7 @@ class Site(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where the controller remembers."""
+        """Where the controller keeps its journal and its secret."""
         ...
 
     @property
@@ -53,7 +46,7 @@ class Site(Protocol):
 
     @property
     def interface(self) -> str | None:
-        """By which hosts send and receive events; None for the only one."""
+        """The interface by which hosts send and receive events; None if they have only one."""
         ...
 
     @property
@@ -61,13 +54,11 @@ class Site(Protocol):
 
     @property
     def differences(self) -> Collection[Difference]:
-        """In what it differs from what was described, besides what discovery tells."""
+        """Differences from the configuration that discovery does not see."""
         ...
 
-    def fabric(self, report: Report) -> OpenFlowFabric: ...
-
-    def counted(self, fabric: OpenFlowFabric, topology: Callable[[], Topology]) -> LiveSwitches:
-        """The switches of a fabric by the topology's ports."""
+    def fabric(self, report: Report) -> Fabric:
+        """The switches, not connected yet; ports have the switches' own numbers."""
         ...
 
     def tell_tokens(self, tokens: Tokens) -> None: ...
@@ -81,67 +72,13 @@ class Site(Protocol):
         ...
 
 
-class LabSite:
-    """The switches of a lab, each dialled at its socket."""
-
-    interface: str | None = HOST_INTERFACE
-    differences: Collection[Difference] = ()
-
-    def __init__(self, config: Config, lab: Lab) -> None:
-        self._config, self._lab = config, lab
-        self.topology = lab.topology
-        config.check_network(lab.topology)
-
-    @property
-    def name(self) -> str:
-        return f"lab {self._lab.name}"
-
-    @property
-    def folder(self) -> Path:
-        """As the configuration says, or with the lab, as long as that is up."""
-        return self._config.service.state or self._lab.directory / "controller"
-
-    @property
-    def calls(self) -> list[str]:
-        return [f"unix:{self._lab.requests}", *self._config.service.http]
-
-    @property
-    def names(self) -> Names:
-        lab = self._lab
-        hosts = {lab.addresses(host).mac: host for host in lab.topology.hosts}
-        return Names({lab.datapath_id(switch): switch for switch in lab.topology.switches}, hosts)
-
-    def fabric(self, report: Report) -> OpenFlowFabric:
-        return OpenFlowFabric(switch_addresses(self._lab), control=f"unix:{self._lab.control}", report=report)
-
-    def counted(self, fabric: OpenFlowFabric, topology: Callable[[], Topology]) -> LiveSwitches:
-        return fabric
-
-    def tell_tokens(self, tokens: Tokens) -> None:
-        """Leave each host's token where `flowsieve lab exec` finds it."""
-        folder = self._lab.directory / "tokens"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for host in self.topology.hosts:
-            with os.fdopen(os.open(folder / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(tokens.of(host))
-
-    def more(self, config: Config) -> tuple[str, ...]:
-        config.check_network(self.topology)
-        if config.reach is not None:
-            raise BadInput(f"{config.path} now has [switches]; that takes a restart")
-        return ()
-
-    def take(self, config: Config) -> None:
-        self._config = config
-
-
 class OwnSite:
-    """Switches that are told apart by their datapath ids, wherever they are."""
+    """Switches as a configuration names them, wherever they are."""
 
     def __init__(self, config: Config) -> None:
-        assert config.reach is not None and config.network is not None
+        assert config.access is not None and config.network is not None
         self._config = config
-        self.reach: SwitchAccess = config.reach  # a switch may be added
+        self.access: SwitchAccess = config.access  # a switch may be added
         self.topology = config.network.topology
         self._unknown_switches = UnknownSwitches()
 
@@ -159,29 +96,18 @@ class OwnSite:
 
     @property
     def interface(self) -> str | None:
-        return self.reach.interface
+        return self.access.interface
 
     @property
     def names(self) -> Names:
-        return self.reach.names
+        return self.access.names
 
     @property
     def differences(self) -> Collection[Difference]:
         return self._unknown_switches.differences
 
-    def fabric(self, report: Report) -> OpenFlowFabric:
-        reach = self.reach
-        return OpenFlowFabric(
-            reach.addresses,
-            listen=reach.listen,
-            datapaths=reach.datapaths,
-            unknown=self._unknown,
-            control=reach.vswitchd,
-            report=report,
-        )
-
-    def counted(self, fabric: OpenFlowFabric, topology: Callable[[], Topology]) -> LiveSwitches:
-        return NumberedSwitches(fabric, topology)
+    def fabric(self, report: Report) -> Fabric:
+        return fabric_of(self.access, self._unknown, report)
 
     def tell_tokens(self, tokens: Tokens) -> None:
         """A real host gets its token from its operator."""
@@ -189,18 +115,20 @@ class OwnSite:
     def more(self, config: Config) -> tuple[str, ...]:
         """Where links are found, switches that will dial us may be added, and hosts may be given names."""
         old, new = self._config, config
-        if new.reach is None or old.network is None or new.network is None:
+        if new.access is None or old.network is None or new.network is None:
             raise BadInput(f"{config.path} has no [switches] any more; that takes a restart")
-        added = tuple(switch for switch in new.reach.datapaths if switch not in self.reach.datapaths)
+        added = tuple(switch for switch in new.access.identities if switch not in self.access.identities)
         kept = replace(
-            new.reach,
-            datapaths={
-                switch: new.reach.datapaths[switch] for switch in new.reach.datapaths if switch not in added
+            new.access,
+            identities={
+                switch: new.access.identities[switch]
+                for switch in new.access.identities
+                if switch not in added
             },
-            hosts=self.reach.hosts,
+            hosts=self.access.hosts,
         )
         if (
-            kept != self.reach
+            kept != self.access
             or (added and not old.finds_links)
             or with_switches(old.network.topology, added)
             != with_switches(new.network.topology, (), first=old.network.topology.switches)
@@ -211,26 +139,15 @@ class OwnSite:
         return added
 
     def take(self, config: Config) -> None:
-        assert config.reach is not None
-        self.reach, self._config = config.reach, config
+        assert config.access is not None
+        self.access, self._config = config.access, config
 
-    def _unknown(self, datapath: int) -> str | None:
-        for name, number in self.reach.datapaths.items():
-            if number == datapath:
-                return name
-        self._unknown_switches.met(datapath)
-        return None
-
-
-def site_of(config: Config, lab: Lab | None) -> Site:
-    """Where the switches of a configuration are."""
-    if config.reach is not None:
-        return OwnSite(config)
-    if lab is None:
-        raise BadInput(
-            f"{config.path} has no [switches], and there is no lab; bring one up, or name the switches"
-        )
-    return LabSite(config, lab)
+    def _unknown(self, identity: SwitchId) -> str | None:
+        """The name of a switch that was added since; one that has none is noted."""
+        name = self.names.switch(identity)
+        if name is None:
+            self._unknown_switches.met(identity)
+        return name
 
 
 def described(known: Topology, site: Topology) -> Topology:
@@ -260,13 +177,13 @@ def described(known: Topology, site: Topology) -> Topology:
 
 
 def with_switches(topology: Topology, switches: Iterable[str], first: Iterable[str] = ()) -> Topology:
-    """A topology with more switches, which nothing leads to yet; where it is said which come first, these do."""
+    """A topology with more switches, not linked yet; those in `first` come first."""
     every = tuple(dict.fromkeys((*first, *topology.switches, *switches)))
     return Topology(every, topology.links, topology.attached, topology.numbers, topology.kinds)
 
 
 def event_groups(topology: Topology, family: int) -> Mapping[str, str]:
-    """Where events for each host come in."""
+    """The address at which each host gets its events."""
     return {
         host: each.events_ipv6 if family == 6 else each.events_ipv4
         for host, each in host_addresses(topology).items()

@@ -1,4 +1,4 @@
-"""Switches that connect, and that nobody has named: told once, counted as long as they come, and not served."""
+"""Switches that connect though nobody has named them: logged once, counted while they keep coming, not served."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from flowsieve.control.discovery.findings import Difference, Kind
+from flowsieve.control.discovery.differences import Difference, DifferenceKind
+from flowsieve.network.names import SwitchId
+from flowsieve.southbound.kinds import IDENTITY_KEY
 
 log = logging.getLogger(__name__)
 
@@ -15,31 +17,34 @@ MOST = 64
 
 
 class UnknownSwitches:
-    """`met` takes note of a datapath id."""
+    """Those that were refused of late; `met` adds one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: dict[int, float] = {}  # when it was last; the latest comes last
+        self._seen: dict[SwitchId, float] = {}  # when it was last; the latest comes last
 
-    def met(self, datapath: int) -> None:
-        """A switch of that datapath id was refused."""
-        if datapath not in self._current():
-            log.warning("not as configured: %s", _sentence(datapath))
-        self._seen.pop(datapath, None)
-        self._seen[datapath] = self._clock()
+    def met(self, switch: SwitchId) -> None:
+        """A switch that nobody has named was refused."""
+        if switch not in self._current():
+            log.warning("not as configured: %s", _sentence(switch))
+        self._seen.pop(switch, None)
+        self._seen[switch] = self._clock()
         if len(self._seen) > MOST:
             del self._seen[next(iter(self._seen))]
 
     @property
     def differences(self) -> tuple[Difference, ...]:
         """Those that came of late, as differences from the configuration."""
-        return tuple(Difference(Kind.SWITCH_UNKNOWN, _sentence(each)) for each in sorted(self._current()))
+        return tuple(
+            Difference(DifferenceKind.SWITCH_UNKNOWN, _sentence(each)) for each in sorted(self._current())
+        )
 
-    def _current(self) -> dict[int, float]:
+    def _current(self) -> dict[SwitchId, float]:
         now = self._clock()
         self._seen = {each: at for each, at in self._seen.items() if now - at < KEPT_SECONDS}
         return self._seen
 
 
-def _sentence(datapath: int) -> str:
-    return f"a switch of the datapath id {datapath:016x} connects, and [switches] has none of that id; it is not served"
+def _sentence(switch: SwitchId) -> str:
+    kind = IDENTITY_KEY.replace("_", " ")
+    return f"a switch of the {kind} {switch} connects, and [switches] has none of that id; it is not served"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from flowsieve.errors import SwitchError
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class Background:
@@ -44,7 +44,7 @@ class Background:
     def running(self) -> bool:
         return self._started.is_set() and self._thread.is_alive()
 
-    def submit(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin with something, after all that was submitted before."""
         if not self.running:
             work.close()
@@ -52,7 +52,7 @@ class Background:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something and wait for what comes out."""
         try:
             return self.submit(work).result()

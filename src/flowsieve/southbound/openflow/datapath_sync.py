@@ -1,4 +1,4 @@
-"""Until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
+"""Waits until packets meet a table that was acknowledged: a switch's datapath follows its tables a little later.
 
 Open vSwitch's main thread notes a change in one pass of its loop, and in the next one marks all that the datapath
 has cached as out of date. Other threads then go over the cache, at most once in 5 ms. `revalidator/wait` answers
@@ -16,7 +16,7 @@ into the cache afterwards is decided by the new tables, or was being decided at 
 
 Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
 addresses and take it out again, which nothing of ours looks at. All this is one question, shared by all who wait when
-it is asked. Every word of it wakes a thread that then looks at all ports of all bridges, so there are few: the
+it is asked. Every message wakes a thread that then looks at all ports of all bridges, so there are few: the
 connection of one question is kept for the first step of the next.
 """
 
@@ -30,42 +30,42 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from flowsieve.errors import SwitchError
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.socket_address import SocketAddress
 
 log = logging.getLogger(__name__)
 
 LONGEST = 5.0  # seconds to wait for an answer
 # Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
 WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
-FULL = 0.002  # seconds until one that has too many callers is dialled again
+FULL = 0.002  # seconds before we dial again where too many callers wait
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
-Request = tuple[str, Sequence[str]]
+Command = tuple[str, Sequence[str]]
 
 
-class Behind(SwitchError):
-    """The datapath is there and does not say that it has followed; packets may still meet older tables."""
+class DatapathBehind(SwitchError):
+    """The datapath did not confirm that it follows the tables; packets may still meet older ones."""
 
 
 class Unreachable(Exception):
     """There is nobody to ask whether the datapath has followed."""
 
 
-class Datapath:
+class DatapathSync:
     """The datapath behind some switches; where nobody can be asked, it gets a fixed time to follow."""
 
-    def __init__(self, control: Address | None, seconds: float) -> None:
+    def __init__(self, control: SocketAddress | None, seconds: float) -> None:
         self._control = control
         self._seconds = seconds
-        self._turns = Turns(self._ask)
+        self._question = SharedQuestion(self._ask)
         self._purge = False  # when it is asked next
-        self._talk: Talk | None = None
+        self._socket: VswitchdSocket | None = None
         self._missed = False  # whether there was nobody to ask when there should be
 
     async def follow(self, removed: bool = False) -> None:
-        """Return when packets meet the tables as they were acknowledged up to now; were entries removed?"""
+        """Return when packets meet the tables as acknowledged up to now; `removed` says whether entries were."""
         self._purge = self._purge or removed
         try:
-            await self._turns.wait(1)
+            await self._question.answered()
         except Unreachable as error:
             if self._control is not None and not self._missed:
                 log.warning("nobody at %s says when the datapath has followed: %s", self._control, error)
@@ -76,11 +76,11 @@ class Datapath:
 
     def close(self) -> None:
         """Ask nothing any more."""
-        self._turns.close()
+        self._question.close()
         self._hang_up()
 
     async def _ask(self) -> None:
-        """Ask once; what was to be purged and may not have been is purged by the next who asks."""
+        """Ask once; a purge that may have failed is left to the next question."""
         purge, self._purge = self._purge, False
         try:
             await self._ask_once(purge)
@@ -94,20 +94,22 @@ class Datapath:
         try:
             async with asyncio.timeout(LONGEST):
                 bridge = await self._pass(self._control)
-                talk = self._talk = await Talk.begin(self._control)
-                stir: tuple[Request, ...] = (
+                kept = self._socket = await VswitchdSocket.dial(self._control)
+                stir: tuple[Command, ...] = (
                     ("fdb/add", (bridge, bridge, "0", NOBODY)),
                     ("fdb/del", (bridge, "0", NOBODY)),
                     ("revalidator/wait", ()),
                 )
                 if purge:
-                    await talk.ask(("revalidator/purge", ()), *stir)
+                    await kept.ask(("revalidator/purge", ()), *stir)
                 else:
-                    await talk.ask(*stir)
-                    await talk.ask(*stir)
+                    await kept.ask(*stir)
+                    await kept.ask(*stir)
         except TimeoutError:
             self._hang_up()
-            raise Behind(f"no word from the datapath at {self._control} within {LONGEST:g} s") from None
+            raise DatapathBehind(
+                f"no word from the datapath at {self._control} within {LONGEST:g} s"
+            ) from None
         except (
             FileNotFoundError,
             ConnectionRefusedError,
@@ -120,47 +122,46 @@ class Datapath:
             raise Unreachable(str(error) or type(error).__name__) from None
         except OSError as error:
             self._hang_up()
-            raise Behind(f"the datapath at {self._control} cannot be asked: {error}") from None
+            raise DatapathBehind(f"the datapath at {self._control} cannot be asked: {error}") from None
 
-    async def _pass(self, control: Address) -> str:
-        """Wait for one pass of the main thread; a bridge of its. The connection that was kept may have died since."""
-        for talk in (self._talk, None):
+    async def _pass(self, control: SocketAddress) -> str:
+        """Wait for one pass of the main thread; returns a bridge. The connection that was kept may have died since."""
+        for kept in (self._socket, None):
             try:
-                self._talk = talk or await Talk.begin(control)
-                return (await self._talk.ask(("ofproto/list", ()))).partition("\n")[0]
+                self._socket = kept or await VswitchdSocket.dial(control)
+                return (await self._socket.ask(("ofproto/list", ()))).partition("\n")[0]
             except (OSError, EOFError):
-                if talk is None:
+                if kept is None:
                     raise
             finally:
                 self._hang_up()
         raise AssertionError("the second attempt returns or raises")
 
     def _hang_up(self) -> None:
-        if self._talk is not None:
-            self._talk.close()
-            self._talk = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
-class Turns:
-    """The same question, again and again while somebody waits; an answer is for all who came before it was asked."""
+class SharedQuestion:
+    """One question, asked again and again while somebody waits; an answer is for all who came before it was asked."""
 
     def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
         self._ask = ask
         self._current: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
-    async def wait(self, turns: int) -> None:
-        """Wait for the answers to so many questions, each asked after the one before was answered."""
-        for _ in range(turns):
-            if self._next is None:
-                self._next = asyncio.create_task(self._begin(self._current))
-            turn = self._next
-            try:
-                await asyncio.shield(turn)
-            except asyncio.CancelledError:
-                if turn.cancelled():
-                    raise Behind("the connections were closed before the datapath has followed") from None
-                raise
+    async def answered(self) -> None:
+        """Wait for the answer to a question that was asked after this call."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._begin(self._current))
+        turn = self._next
+        try:
+            await asyncio.shield(turn)
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                raise DatapathBehind("the connections were closed before the datapath has followed") from None
+            raise
 
     def close(self) -> None:
         for turn in (self._current, self._next):
@@ -174,28 +175,28 @@ class Turns:
         await self._ask()
 
 
-class Talk:
+class VswitchdSocket:
     """A connection on which one question follows the other; there are hundreds a second, so it is a bare socket."""
 
-    def __init__(self, control: Address, own: socket.socket) -> None:
+    def __init__(self, control: SocketAddress, own: socket.socket) -> None:
         self._control, self._own = control, own
 
     @classmethod
-    async def begin(cls, control: Address) -> Talk:
+    async def dial(cls, control: SocketAddress) -> VswitchdSocket:
         return cls(control, await _dialled(control))
 
-    async def ask(self, *requests: Request) -> str:
+    async def ask(self, *commands: Command) -> str:
         """Ask all at once; the last answer counts.
 
         Open vSwitch may note the end of a round and fall asleep before it says so; being dialled wakes it up.
         """
         messages = [
             json.dumps({"id": number, "method": method, "params": params})
-            for number, (method, params) in enumerate(requests)
+            for number, (method, params) in enumerate(commands)
         ]
         await asyncio.get_running_loop().sock_sendall(self._own, "".join(messages).encode())
         text, patience = "", iter(WAKE_UPS)
-        while (answer := _last(text, len(requests))) is None:
+        while (answer := _last(text, len(commands))) is None:
             await _readable(self._own, next(patience, AGAIN))
             try:
                 part = self._own.recv(1 << 16)
@@ -232,14 +233,14 @@ async def _readable(own: socket.socket, seconds: float) -> None:
         late.cancel()
 
 
-async def _dialled(control: Address) -> socket.socket:
+async def _dialled(control: SocketAddress) -> socket.socket:
     """A connection, as soon as there is room for one."""
     while (own := _dialled_at_once(control)) is None:
         await asyncio.sleep(FULL)
     return own
 
 
-def _dialled_at_once(control: Address) -> socket.socket | None:
+def _dialled_at_once(control: SocketAddress) -> socket.socket | None:
     """A connection, or None where so many wait to be let in that there is no room: somebody is there, and busy.
 
     Open vSwitch takes connections on sockets in the file system alone, and there nobody who dials has to wait.
@@ -258,7 +259,7 @@ def _dialled_at_once(control: Address) -> socket.socket | None:
 
 
 def _last(text: str, count: int) -> Any:
-    """The last of so many JSON values that stand one after the other, or None if they are not all there yet."""
+    """The last of `count` JSON values in a row, or None if they are not all there yet."""
     decoder, value = json.JSONDecoder(), None
     for _ in range(count):
         try:

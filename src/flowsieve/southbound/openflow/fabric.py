@@ -1,27 +1,28 @@
-"""Real switches as live switches, over OpenFlow, on one asyncio loop."""
+"""The `Fabric` of OpenFlow switches, on one asyncio loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
-from flowsieve.header.address import Prefix
 from flowsieve.header.tag import POOLS
-from flowsieve.southbound.fabric import Connected, Disconnected, LiveSwitches, SwitchEvent
+from flowsieve.network.names import SwitchId
+from flowsieve.southbound.fabric import Connected, Disconnected, Fabric, Report, SwitchEvent
 from flowsieve.southbound.openflow.channel import Channel
-from flowsieve.southbound.openflow.datapath_sync import Behind, Datapath
+from flowsieve.southbound.openflow.datapath_id import switch_id
+from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
 from flowsieve.southbound.openflow.ports import MAX_PORT
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
-from flowsieve.southbound.openflow.switch_session import Link, Lost, Timing
-from flowsieve.southbound.socket_address import Address
+from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
+from flowsieve.southbound.socket_address import SocketAddress
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
@@ -29,15 +30,13 @@ MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
 
 
-class OpenFlowFabric(LiveSwitches):
-    """Switches that are dialled at their addresses, or that dial us and tell their datapath ids.
+class OpenFlowFabric(Fabric):
+    """Switches that are dialled at their addresses, or that dial us and say who they are: their datapath ids.
 
-    Where a switch that is dialled has a datapath id as well, whoever answers there has to have it.
+    Where a switch that is dialled has an identity as well, whoever answers there has to have it.
     `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
-    when packets meet the new tables. `report` hears of connections, ports and packets, on the loop; it must not
-    wait. `unknown` hears of a datapath id that nobody has named, and may name the switch if it has dialled us; it is
-    refused otherwise.
-    Connections are kept for the time of an `async with` block; the switches keep their entries.
+    when packets meet the new tables. `unknown` hears of an identity that nobody has named, and may name the switch if
+    it has dialled us; otherwise the switch is refused.
     """
 
     def __init__(
@@ -45,26 +44,26 @@ class OpenFlowFabric(LiveSwitches):
         addresses: Mapping[str, str],
         *,
         listen: str | None = None,
-        datapaths: Mapping[str, int] | None = None,
-        unknown: Callable[[int], str | None] = lambda datapath: None,
-        groups: Iterable[Prefix] = GROUPS,
+        identities: Mapping[str, SwitchId] | None = None,
+        unknown: Callable[[SwitchId], str | None] = lambda identity: None,
         timing: Timing | None = None,
         decrement: bool = True,
         control: str | None = None,
-        report: Callable[[SwitchEvent], None] = lambda event: None,
+        report: Report = lambda event: None,
     ) -> None:
-        self.groups = tuple(groups)
         self.timing = timing or Timing()
-        self._addresses = {switch: Address.parse(text) for switch, text in addresses.items()}
-        self._listen = Address.parse(listen) if listen is not None else None
-        self._datapaths = {number: switch for switch, number in (datapaths or {}).items()}
+        self._addresses = {switch: SocketAddress.parse(text) for switch, text in addresses.items()}
+        self._listen = SocketAddress.parse(listen) if listen is not None else None
+        self._identities = {identity: switch for switch, identity in (identities or {}).items()}
         self._name = unknown
         self._decrement = decrement
-        self._datapath = Datapath(Address.parse(control) if control is not None else None, self.timing.lag)
+        self._datapath = DatapathSync(
+            SocketAddress.parse(control) if control is not None else None, self.timing.lag
+        )
         self._report = report
         self._channels = {
             switch: Channel(switch, self.timing, decrement, self._heard)
-            for switch in dict.fromkeys([*self._addresses, *self._datapaths.values()])
+            for switch in dict.fromkeys([*self._addresses, *self._identities.values()])
         }
         # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
         # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
@@ -78,7 +77,7 @@ class OpenFlowFabric(LiveSwitches):
 
     # Beginning and end.
 
-    async def __aenter__(self) -> OpenFlowFabric:
+    async def __aenter__(self) -> Self:
         if self._listen is not None:
             try:
                 self._server = await self._listen.listen(self._dialled)
@@ -87,7 +86,7 @@ class OpenFlowFabric(LiveSwitches):
                 raise SwitchError(f"switches cannot dial us at {self._listen}: {why}") from None
         await self._group.__aenter__()
         for switch, address in self._addresses.items():
-            self._own(self._channels[switch].keep_dialling(address, partial(self._check_datapath, switch)))
+            self._own(self._channels[switch].keep_dialling(address, partial(self._check_identity, switch)))
         return self
 
     async def __aexit__(
@@ -134,30 +133,30 @@ class OpenFlowFabric(LiveSwitches):
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds of ours and within our groups, in the order of their matches.
 
-        Those among them that no flow can say are removed on the way. Packets meet what is read: where that is not
+        Entries there that no `Flow` can describe are removed on the way. Packets meet what is read: where that is not
         known of a table which was changed before, it is waited for.
         """
         async with self._followed(switch) as channel:
-            flows, removed = await channel.read(self.groups)
+            flows, removed = await channel.read(GROUPS)
             if removed or switch in self._behind:
                 await self._datapath.follow(removed=True)
         return flows
 
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
         """The entries that `read` would give, and how many it would remove; nothing is changed."""
-        return await self._channel(switch).read(self.groups, remove=False)
+        return await self._channel(switch).read(GROUPS, remove=False)
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""
         return {port.number: port.up for port in await self._channel(switch).list_ports()}
 
     async def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again; returns once that is so."""
+        """Close a port (it neither receives nor forwards), or open it again; returns once that is so."""
         await self._channel(switch).fence(port, closed)
         await self._datapath.follow()
 
     async def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced."""
+        """The ports of a switch that are closed."""
         return frozenset(port.number for port in await self._channel(switch).list_ports() if port.fenced)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
@@ -170,7 +169,7 @@ class OpenFlowFabric(LiveSwitches):
         await self._channel(switch).send_packet(port, data)
 
     def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
-        """Refuse a switch that is not there, and what no message can say."""
+        """Refuse a switch that is not there, and operations that no message can express."""
         self._channel(switch)
         for op in ops:
             flow = op.flow
@@ -179,7 +178,7 @@ class OpenFlowFabric(LiveSwitches):
                     f"switch {switch} has no priority {flow.priority}; right is 0 to {MAX_PRIORITY}"
                 )
             if op.kind is OpKind.REMOVE:
-                continue  # what an entry does, need not be said to remove it
+                continue  # an entry is removed whatever it does
             if len(flow.actions) > MOST_ACTIONS:
                 raise SwitchError(
                     f"{flow.match} goes to {len(flow.actions)} ports of switch {switch}; "
@@ -199,7 +198,7 @@ class OpenFlowFabric(LiveSwitches):
             yield channel
         except BaseException as error:
             self._behind[switch] = object()
-            if not isinstance(error, Behind):
+            if not isinstance(error, DatapathBehind):
                 raise
             channel.unknown = channel.unknown or str(error)
             raise Unacknowledged(switch=switch, reason=str(error)) from error
@@ -217,45 +216,43 @@ class OpenFlowFabric(LiveSwitches):
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A switch has dialled us; which one it is, its datapath id says."""
-        link = Link((reader, writer), self.timing, self._decrement)
+        session = SwitchSession((reader, writer), self.timing, self._decrement)
         try:
-            datapath = await link.greet()
+            identity = switch_id(await session.greet())
         except (OSError, Lost):
-            return  # no switch
+            return  # it is not a switch
         except SwitchError as error:
             self._turned_away.tell(writer, str(error))
             return
         finally:
             self._greeted -= 1
-        channel = self._channel_for(datapath)
+        channel = self._channel_for(identity)
         if channel is not None and channel.switch in self._addresses:
             why = f"switch {channel.switch} is dialled at {self._addresses[channel.switch]}; one connection will do"
             self._turned_away.tell(writer, why)
             channel = None
         if channel is None:
-            link.abort()
+            session.abort()
         else:
-            await channel.serve(link)
+            await channel.serve(session)
 
-    def _channel_for(self, datapath: int) -> Channel | None:
-        """The channel of a switch that has dialled us, a new one for a newcomer; None if it is none of ours."""
-        if datapath not in self._datapaths:
-            name = self._name(datapath)
+    def _channel_for(self, identity: SwitchId) -> Channel | None:
+        """The channel of a switch that has dialled us, a new one for a newcomer; None if it is not one of ours."""
+        if identity not in self._identities:
+            name = self._name(identity)
             if name is None or name in self._channels:
                 return None
-            self._datapaths[datapath] = name
+            self._identities[identity] = name
             self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
             self._behind[name] = object()
-        return self._channels[self._datapaths[datapath]]
+        return self._channels[self._identities[identity]]
 
-    def _check_datapath(self, switch: str, datapath: int) -> None:
+    def _check_identity(self, switch: str, identity: SwitchId) -> None:
         """Raise where a switch that was dialled is another than it should be."""
-        right = [number for number, name in self._datapaths.items() if name == switch]
-        if right and datapath not in right:
-            self._name(datapath)
-            raise SwitchError(
-                f"the switch there has the datapath id {datapath:016x}; right is {right[0]:016x}"
-            )
+        right = [each for each, name in self._identities.items() if name == switch]
+        if right and identity not in right:
+            self._name(identity)
+            raise SwitchError(f"the switch there has the datapath id {identity}; right is {right[0]}")
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._group.create_task(work)

@@ -13,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.southbound.openflow.wire import VERSION, ProtocolError
 
-MAX_PORT = ofp.OFPP_MAX  # beyond it are those that are no ports of the network, as the switch's own
+MAX_PORT = ofp.OFPP_MAX  # numbers beyond it are reserved, as the switch's own port
 FENCE = ofp.OFPPC_NO_RECV | ofp.OFPPC_NO_FWD
 _PORT = struct.Struct("!IHxx6sxx16sII")
 _PORT_MOD = struct.Struct("!BBHII4x6s2xII")
@@ -59,7 +59,7 @@ def ports_request(xid: int) -> bytes:
 
 
 def port_mod(xid: int, port: Port, closed: bool) -> bytes:
-    """Have a port fenced, or opened; the switch asks for its address as a proof that we mean this one."""
+    """Have a port fenced, or opened; the switch wants the port's address too, as a check."""
     config = FENCE if closed else 0
     return _PORT_MOD.pack(
         VERSION, ofp.OFPT_PORT_MOD, _PORT_MOD.size, xid, port.number, port.mac, config, FENCE

@@ -1,4 +1,4 @@
-"""Who dialled us and was turned away: each is told of once, though it comes again every few seconds."""
+"""Peers that dialled us and were rejected: each is logged once, though it comes again every few seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST = 256  # that are remembered; the oldest is forgotten first
 
 
 class RejectedPeers:
-    """`tell` warns of a peer unless it has, for the same reason."""
+    """`tell` logs a peer unless it has done so before, for the same reason."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], None] = {}
@@ -28,6 +28,6 @@ class RejectedPeers:
 
 
 def _peer(writer: asyncio.StreamWriter) -> str:
-    """The host at the other end; its port is another each time."""
+    """The host at the other end, without its port, which is a new one each time."""
     name = writer.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) else "this machine"

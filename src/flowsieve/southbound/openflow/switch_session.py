@@ -1,16 +1,14 @@
-"""One live connection to a switch: an `OpenFlowConnection` and the socket that it goes over."""
+"""One live connection to a switch: a `OpenFlowConnection`, which says what goes over it, and its socket."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp
-from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow.connection import OpenFlowConnection
-from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
     BatchRefused,
@@ -20,14 +18,13 @@ from flowsieve.southbound.openflow.events import (
     PortsListed,
     Ready,
 )
-from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.punts import Meter
-from flowsieve.southbound.openflow.wire import Monitored, PacketIn, PortStatus
+from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
 from flowsieve.southbound.socket_address import Streams
 
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
 Notice = PacketIn | PortStatus | Monitored
+T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +44,25 @@ class Lost(SwitchError):
     """The connection is gone, and with it the answer to what was asked."""
 
 
-class Link:
-    """A connection that first greets the peer and then works for as long as `run` does."""
+class Rejected(SwitchError):
+    """The switch refused what was asked, because of one operation (or of all together: None)."""
+
+    def __init__(self, op_index: int | None, failure: Failed) -> None:
+        super().__init__(failure.reason)
+        self.op_index = op_index
+        self.failure = failure
+
+
+class SwitchSession:
+    """A connection that first greets the peer and then works for as long as `run` does.
+
+    `connection` makes the requests, `ask` waits for the answer: `await s.ask(s.connection.list_ports(), PortsListed)`.
+    """
 
     def __init__(self, streams: Streams, timing: Timing, decrement: bool) -> None:
         self._reader, self._writer = streams
         self._timing = timing
-        self._connection = OpenFlowConnection(decrement)
+        self.connection = OpenFlowConnection(decrement)
         self._loop = asyncio.get_running_loop()
         self._heard = self._loop.time()
         self._to_send = asyncio.Event()
@@ -74,7 +83,7 @@ class Link:
             async with asyncio.timeout(self._timing.connect):
                 while True:
                     await self._send()
-                    events = list(self._connection.receive(await self._bytes()))
+                    events = list(self.connection.receive(await self._bytes()))
                     for event in events:
                         self._take(event)
                     for event in events:
@@ -110,65 +119,29 @@ class Link:
         await asyncio.gather(*tasks, return_exceptions=True)
         return self._reason
 
-    async def apply(self, ops: Sequence[FlowOp]) -> BatchApplied | BatchRefused:
-        """Have a batch carried out; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.apply(ops))
-        assert isinstance(event, BatchApplied | BatchRefused)
-        return event
-
-    async def remove(self, entries: Sequence[SwitchEntry]) -> BatchApplied | BatchRefused:
-        """Have entries removed, whatever they match; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.remove(entries))
-        assert isinstance(event, BatchApplied | BatchRefused)
-        return event
-
-    async def list_entries(self) -> tuple[SwitchEntry, ...]:
-        """What the switch holds; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.list_entries())
-        assert isinstance(event, EntriesListed)
-        return event.entries
-
-    async def list_ports(self) -> tuple[Port, ...]:
-        """The ports that the switch has; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.list_ports())
-        assert isinstance(event, PortsListed)
-        return event.ports
-
-    async def fence(self, port: Port, closed: bool) -> BatchApplied | BatchRefused:
-        """Have a port fenced or opened; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.fence(port, closed))
-        assert isinstance(event, BatchApplied | BatchRefused)
-        return event
-
-    async def list_service(self) -> tuple[SwitchEntry, ...]:
-        """The service entries that the switch holds; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.list_service())
-        assert isinstance(event, EntriesListed)
-        return event.entries
-
-    async def list_meters(self) -> tuple[Meter, ...]:
-        """The meters that the switch has; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.list_meters())
-        assert isinstance(event, MetersListed)
-        return event.meters
-
-    async def change_meters(self, meters: Sequence[Meter], command: int) -> BatchApplied | BatchRefused:
-        """Have meters made, changed or removed; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.change_meters(meters, command))
-        assert isinstance(event, BatchApplied | BatchRefused)
-        return event
-
-    async def serve(
-        self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]
-    ) -> BatchApplied | BatchRefused:
-        """Have service entries made and others removed; raises Lost if no answer comes."""
-        event = await self._answer(self._connection.serve(punts, removed))
-        assert isinstance(event, BatchApplied | BatchRefused)
+    async def ask(self, request: int, answer: type[T]) -> T:
+        """The answer to the request of that number; raises Lost if none comes, and Rejected if the switch refuses."""
+        if self._reason is not None:
+            raise Lost(self._reason)
+        future: asyncio.Future[ConnectionEvent] = self._loop.create_future()
+        self._waiting[request] = future
+        self._to_send.set()
+        try:
+            async with asyncio.timeout(self._timing.answer):
+                event = await future
+        except TimeoutError:
+            self.give_up(f"no answer within {self._timing.answer:g} s")
+            raise Lost(self._reason) from None
+        finally:
+            self._waiting.pop(request, None)
+        if isinstance(event, BatchRefused):
+            raise Rejected(event.op_index, event.failure)
+        assert isinstance(event, answer)
         return event
 
     def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""
-        self._connection.send_packet(port, data)
+        self.connection.send_packet(port, data)
         self._to_send.set()
 
     def give_up(self, reason: str) -> None:
@@ -179,21 +152,6 @@ class Link:
     def abort(self) -> None:
         """Close the socket and forget what was not sent."""
         self._writer.transport.abort()
-
-    async def _answer(self, request: int) -> ConnectionEvent:
-        if self._reason is not None:
-            raise Lost(self._reason)
-        future: asyncio.Future[ConnectionEvent] = self._loop.create_future()
-        self._waiting[request] = future
-        self._to_send.set()
-        try:
-            async with asyncio.timeout(self._timing.answer):
-                return await future
-        except TimeoutError:
-            self.give_up(f"no answer within {self._timing.answer:g} s")
-            raise Lost(self._reason) from None
-        finally:
-            self._waiting.pop(request, None)
 
     def _take(self, event: ConnectionEvent) -> None:
         if isinstance(event, Notice):
@@ -215,7 +173,7 @@ class Link:
 
     async def _send(self) -> None:
         try:
-            for piece in self._connection.outgoing():
+            for piece in self.connection.outgoing():
                 self._writer.write(piece)
                 await self._writer.drain()
         except ConnectionError:
@@ -225,7 +183,7 @@ class Link:
 
     async def _read(self) -> None:
         while True:
-            for event in self._connection.receive(await self._bytes()):
+            for event in self.connection.receive(await self._bytes()):
                 self._take(event)
             self._to_send.set()
 
@@ -245,7 +203,7 @@ class Link:
             if silent >= self._timing.silence:
                 raise Lost(f"no sign of life within {self._timing.silence:g} s")
             if silent >= self._timing.echo:
-                self._connection.ping()
+                self.connection.ping()
                 self._to_send.set()
             due = self._loop.time() + self._timing.echo
             await asyncio.sleep(self._timing.echo)

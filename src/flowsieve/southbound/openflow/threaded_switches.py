@@ -1,4 +1,4 @@
-"""Real switches as a southbound for callers with a thread of their own, as the embedded network is in this process.
+"""Real switches for callers without an event loop: `Switches`, as the embedded network is.
 
 The connections, an `OpenFlowFabric`, live on an asyncio loop in a thread of its own.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from flowsieve.errors import FlowsieveError, SwitchError
 from flowsieve.flow.diff import FlowOp
@@ -17,6 +18,8 @@ from flowsieve.flow.entry import Flow
 from flowsieve.southbound.fabric import Ticket
 from flowsieve.southbound.openflow.background import Background
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
+
+T = TypeVar("T")
 
 
 class OpenFlowSwitches:
@@ -48,7 +51,7 @@ class OpenFlowSwitches:
         """Give up all connections; the switches keep their entries."""
         self._background.stop()
 
-    def __enter__(self) -> OpenFlowSwitches:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -59,7 +62,11 @@ class OpenFlowSwitches:
 
     def wait_connected(self, seconds: float = 3.0) -> None:
         """Wait until all switches are connected; raises an error that names those that are not."""
-        self._background.call(self.fabric.wait_connected(seconds))
+        self.call(self.fabric.wait_connected(seconds))
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the thread of the connections, such as `fabric.ports("s1")`, and wait for what comes out."""
+        return self._background.call(work)
 
     # What a controller asks of it.
 
@@ -78,10 +85,10 @@ class OpenFlowSwitches:
     def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds now, of ours and within our groups, in the order of their matches.
 
-        Those among them that no flow can say are removed on the way.
+        Entries there that no `Flow` can describe are removed on the way.
         """
         self.fabric.check(switch, ())
-        return self._background.call(self.fabric.read(switch))
+        return self.call(self.fabric.read(switch))
 
     def settle(self) -> None:
         """Wait until every ticket is answered, or was given up."""
@@ -89,29 +96,6 @@ class OpenFlowSwitches:
             while not self._answered.wait_for(lambda: not self._unanswered, 1.0):
                 if not self._background.running:
                     return  # nobody is left to answer
-
-    # What only real switches need.
-
-    def ports(self, switch: str) -> Mapping[int, bool]:
-        """The ports of a switch, and whether each is up."""
-        return self._background.call(self.fabric.ports(switch))
-
-    def fence(self, switch: str, port: int, closed: bool) -> None:
-        """Have a port neither receive nor forward anything, or open it again."""
-        self._background.call(self.fabric.fence(switch, port, closed))
-
-    def fences(self, switch: str) -> frozenset[int]:
-        """The ports of a switch that are fenced."""
-        return self._background.call(self.fabric.fences(switch))
-
-    def send_packet(self, switch: str, port: int, data: bytes) -> None:
-        """Have a switch send a packet out of a port."""
-        self._background.call(self.fabric.send_packet(switch, port, data))
-
-    @property
-    def unknown(self) -> dict[str, str]:
-        """The switches of which it is unknown what they hold, and why."""
-        return self.fabric.unknown
 
     # On the thread of the connections.
 

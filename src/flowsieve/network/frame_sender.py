@@ -14,25 +14,25 @@ _SOURCES = {_ARP: (14, 18, 28), _IPV4: (12, 16, 20), _IPV6: (8, 24, 40)}
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class FrameSender:
     """The source of a packet: a MAC address as people write it, and an IP address if the packet has one."""
 
     mac: str
     address: str | None
 
 
-def sender(data: bytes) -> Sender:
+def sender(data: bytes) -> FrameSender:
     """The source that an Ethernet frame names.
 
     >>> sender(bytes.fromhex("333300000001" "020000000001" "88b5"))
-    Sender(mac='02:00:00:00:00:01', address=None)
+    FrameSender(mac='02:00:00:00:00:01', address=None)
     """
     if len(data) < _HEADER:
         raise BadMessage(f"a packet of {len(data)} bytes; an Ethernet header alone has {_HEADER}")
     source = data[6:12]
     if source[0] & 1 or not any(source):
         raise BadMessage(f"{mac_text(source)} is the source of a packet; a host has an address of its own")
-    return Sender(mac_text(source), _address(int.from_bytes(data[12:14], "big"), data[_HEADER:]))
+    return FrameSender(mac_text(source), _address(int.from_bytes(data[12:14], "big"), data[_HEADER:]))
 
 
 def mac_text(mac: bytes) -> str:

@@ -1,6 +1,6 @@
-"""Switches, links and hosts found by what is sent: LLDP out of every port, and what comes in where none is heard.
+"""The pure state of discovery: which beacons (LLDP frames) are to be sent, and what follows from the packets heard.
 
-The state is told of time and never asks for it. A link is there when both of its ends have heard the other within
+It is told the time and never asks for it. A link is there when both of its ends have heard the other within
 the last few intervals. A frame counts once, at the first place that hears it, and only while it is fresh: one that a
 host keeps and plays back makes no link. (Two hosts that pass our frames on to each other at once look like a cable,
 as they are one; against a described network that shows as an unknown link.)
@@ -12,16 +12,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, Place
+from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
 from flowsieve.errors import BadInput, BadMessage
+from flowsieve.network.frame_sender import sender
 from flowsieve.network.lldp import Beacon, check_key, is_lldp
-from flowsieve.network.names import Names
-from flowsieve.network.sender import sender
-from flowsieve.southbound.fabric import Packet
+from flowsieve.network.names import Names, SwitchId
+from flowsieve.southbound.fabric import PuntedPacket
 
 INTERVAL_SECONDS = 1.0
 KEPT_INTERVALS = 3
-MOST_HOSTS = 16  # of one port: whoever invents senders gets no memory for it
+MOST_HOSTS = 16  # of one port: a host that invents senders cannot fill our memory
 MOST_ADDRESSES = 8  # of one host
 
 
@@ -29,11 +29,11 @@ MOST_ADDRESSES = 8  # of one host
 class _Heard:
     """A host: where it was heard last, and from which addresses."""
 
-    place: Place
+    place: SwitchPort
     addresses: dict[str, None]
 
 
-class Discovery:
+class DiscoveryState:
     """What was heard, and what is to be sent next."""
 
     def __init__(
@@ -56,35 +56,39 @@ class Discovery:
         self._keep = interval * kept
         self._count = 0
         self._ports: dict[str, set[int]] = {}  # those that are up, of the switches that are connected
-        self._sent: dict[Place, list[tuple[int, float]]] = {}  # the beacons that may still be heard
-        self._sightings: dict[Place, tuple[Place, float]] = {}  # where each port was heard last, and when
-        self._linked: dict[Place, float] = {}  # the ports that have heard another, and when last
+        self._sent: dict[SwitchPort, list[tuple[int, float]]] = {}  # the beacons that may still be heard
+        self._sightings: dict[
+            SwitchPort, tuple[SwitchPort, float]
+        ] = {}  # where each port was heard last, and when
+        self._linked: dict[SwitchPort, float] = {}  # the ports that have heard another, and when last
         self._hosts: dict[str, _Heard] = {}  # by MAC address
-        self._at: dict[Place, dict[str, None]] = {}  # the MAC addresses of a place; the last one spoke last
+        self._at: dict[
+            SwitchPort, dict[str, None]
+        ] = {}  # the MAC addresses of a place; the last one spoke last
 
     # Switches and ports.
 
     def connected(self, switch: str, ports: Mapping[int, bool]) -> None:
         """A switch is there, with these ports."""
-        self.names.datapath(switch)
+        self.names.identity(switch)  # raises where nobody has named it
         gone = self._ports.get(switch, set()) - {port for port, up in ports.items() if up}
         self._ports[switch] = {port for port, up in ports.items() if up}
         for port in gone:
-            self._forget(Place(switch, port))
+            self._forget(SwitchPort(switch, port))
 
     def disconnected(self, switch: str) -> None:
         """A switch cannot be asked, so nothing is known of its ports."""
         for port in self._ports.pop(switch, set()):
-            self._forget(Place(switch, port))
+            self._forget(SwitchPort(switch, port))
 
     def port_changed(self, switch: str, port: int, up: bool) -> None:
-        """A port came or went; what was behind it is not taken for granted."""
+        """A port came up or went down; what was behind one that went down is forgotten."""
         if switch in self._ports:
             if up:
                 self._ports[switch].add(port)
             else:
                 self._ports[switch].discard(port)
-                self._forget(Place(switch, port))
+                self._forget(SwitchPort(switch, port))
 
     # What goes out and comes in.
 
@@ -93,18 +97,18 @@ class Discovery:
         if switch not in self._ports:
             return []
         self._count += 1
-        datapath, frames = self.names.datapath(switch), []
+        identity, frames = self.names.identity(switch), []
         for port in sorted(self._ports[switch]):
-            place = Place(switch, port)
+            place = SwitchPort(switch, port)
             fresh = [(count, at) for count, at in self._sent.get(place, ()) if now - at < self._keep]
             self._sent[place] = [*fresh, (self._count, now)]
             ttl = min(max(1, round(self._keep)), 0xFFFF)
-            frames.append((port, Beacon(datapath, port, self._count, ttl).frame(self._key)))
+            frames.append((port, Beacon(identity, port, self._count, ttl).frame(self._key)))
         return frames
 
-    def heard(self, packet: Packet, now: float) -> None:
-        """A switch hands over a packet. One that says nothing, or lies, is counted and changes nothing."""
-        place = Place(packet.switch, packet.port)
+    def heard(self, packet: PuntedPacket, now: float) -> None:
+        """A switch hands over a packet. One that is malformed or forged is counted and changes nothing."""
+        place = SwitchPort(packet.switch, packet.port)
         if packet.port not in self._ports.get(packet.switch, ()):
             return  # it just came up or went down: packets and reports of ports cross each other
         try:
@@ -122,9 +126,9 @@ class Discovery:
         """All that is found by now."""
         fresh = {(origin, place) for origin, (place, at) in self._sightings.items() if now - at < self._keep}
         both = {(a, b) for a, b in fresh if (b, a) in fresh}
-        order = {switch: self.names.datapath(switch) for switch in self._ports}
+        order = {switch: self.names.identity(switch) for switch in self._ports}
 
-        def rank(place: Place) -> tuple[int, int]:
+        def rank(place: SwitchPort) -> tuple[SwitchId, int]:
             return order[place.switch], place.port
 
         links = {frozenset(pair): FoundLink(*sorted(pair, key=rank)) for pair in both}
@@ -140,9 +144,9 @@ class Discovery:
             tuple(sorted(hosts, key=lambda host: (rank(host.place), host.mac))),
         )
 
-    def _origin(self, beacon: Beacon, now: float) -> Place:
+    def _origin(self, beacon: Beacon, now: float) -> SwitchPort:
         """The port that a beacon left, if that is fresh and was not heard before."""
-        place = Place(self.names.switch(beacon.datapath), beacon.port)
+        place = SwitchPort(self.names.switch(beacon.switch) or beacon.switch, beacon.port)
         sent = self._sent.get(place, [])
         for number, (count, at) in enumerate(sent):
             if count == beacon.count and now - at < self._keep:
@@ -150,16 +154,16 @@ class Discovery:
                 return place
         raise BadMessage(f"a beacon of {place} that is too old, or was heard before: somebody repeats frames")
 
-    def _note_link(self, origin: Place, place: Place, now: float) -> None:
+    def _note_link(self, origin: SwitchPort, place: SwitchPort, now: float) -> None:
         if origin == place:
             raise BadMessage(f"{place} hears itself: what is plugged in there sends our frames back")
         self._sightings[origin] = place, now
         self._linked[place] = now
 
-    def _note_host(self, data: bytes, place: Place, now: float) -> None:
+    def _note_host(self, data: bytes, place: SwitchPort, now: float) -> None:
         source = sender(data)
         if self._is_linked(place, now):
-            return  # it is further away: the switch before it will tell
+            return  # it is behind another switch, which reports it
         known = self._hosts.get(source.mac)
         if known is None or known.place != place:
             self._drop(source.mac)
@@ -175,7 +179,7 @@ class Discovery:
             if len(known.addresses) > MOST_ADDRESSES:
                 del known.addresses[next(iter(known.addresses))]
 
-    def _is_linked(self, place: Place, now: float) -> bool:
+    def _is_linked(self, place: SwitchPort, now: float) -> bool:
         """Whether a switch was heard at a port, of late."""
         return now - self._linked.get(place, -math.inf) < self._keep
 
@@ -185,7 +189,7 @@ class Discovery:
         if known is not None:
             self._at[known.place].pop(mac, None)
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: SwitchPort) -> None:
         """Forget what was behind a port."""
         self._sent.pop(place, None)
         self._linked.pop(place, None)
