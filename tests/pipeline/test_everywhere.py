@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import everywhere
 import pytest
-from replay_material import write_scenario
+from replay_scenario import write_scenario
 
 import flowsieve
 from flowsieve.pipeline.runtime.spark_session import package_zip

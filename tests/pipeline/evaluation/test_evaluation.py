@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from plan_material import SCHEMA, events_of, filters_of
+from plan_workloads import SCHEMA, events_of, filters_of
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter

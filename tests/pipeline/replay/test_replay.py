@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from replay_material import SCENARIO, write_scenario
+from replay_scenario import SCENARIO, write_scenario
 
 from flowsieve.content.event import EventBatch
 from flowsieve.errors import SwitchError

@@ -53,6 +53,7 @@ class KdPlan(CellPlan):
     """
 
     kind: ClassVar[str] = "kd"
+    single_places: ClassVar[bool] = False
 
     schema: Schema
     dimensions: tuple[str, ...]
@@ -192,7 +193,7 @@ class KdPlan(CellPlan):
         self._check_schema(events.schema)
         hi, lo = np.zeros(len(events), np.uint64), np.zeros(len(events), np.uint64)
         for rows, some in chunks(self.axes, events):
-            kd_kernel.locate(self._nodes, self._axis_last, self.bits, some, hi[rows], lo[rows])
+            kd_kernel.locate(self._nodes, self.axis_last, self.bits, some, hi[rows], lo[rows])
         return DzColumn(np.arange(len(events)), hi, lo, self.bits)
 
     @cached_property
@@ -212,6 +213,14 @@ class KdPlan(CellPlan):
         for i, axis in enumerate(self.axes):
             out[:, i] = axis.places(events.columns[axis.attribute.name])
         return out
+
+    def cells(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first, last = np.zeros_like(places), np.zeros_like(places)
+        inner = np.s_[:, :-1]  # the spare axis has no events
+        start, axis, _, cut, after, *_ = self.splitter
+        tree = start, axis, cut, after, self.axis_last, self.bits
+        kd_kernel.fill_cells(*tree, places[inner], first[inner], last[inner])
+        return first, last
 
     def extents(self, cell: Cell) -> tuple[Extent, ...]:
         if cell.first[-1]:

@@ -1,8 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
 """Bitsets most of whose words are empty: what several of them share, and counts per bit; compiled.
 
 A row of bits comes with a summary, a bit for each of its words that is not empty. The words that some rows may share
-are those in the AND of their summaries; the others are never read. The plain twin is `BoxTable.matches`.
+are those in the AND of their summaries; the others are never read. The plain twin is `boxes.BoxTable.matches`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.plans.kd import KdPlan
 from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
 from flowsieve.pipeline.evaluation import coverage_kernel as kernel
 from flowsieve.pipeline.evaluation.box_bitsets import Sides
@@ -81,7 +80,7 @@ class Touching:
 
     @classmethod
     def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
-        boxes = [plan.boxes(wanted) for wanted in filters]  # type: ignore[attr-defined]
+        boxes = [plan.boxes(wanted) for wanted in filters]
         owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
         spans = np.array([box for some in boxes for box in some], np.uint64)
         return cls(plan, owner, np.ascontiguousarray(spans[:, :, 0]), np.ascontiguousarray(spans[:, :, 1]))
@@ -94,26 +93,22 @@ class Touching:
     def arranged(self, order: NDArray[np.int64]) -> Touching:
         """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
         single = np.array_equal(self.owner, np.arange(len(order)))
-        return replace(self, order=order) if single and self.plan.kind != "selective" else self
+        return replace(self, order=order) if single and self.plan.one_dz else self
 
     @cached_property
     def _sides(self) -> Sides:
         number = self.order
         if number is None:
             number = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
-        return Sides.of(
-            self.first[number], self.last[number], self.owner[number], isinstance(self.plan, KdPlan)
-        )
+        cut = not self.plan.single_places
+        return Sides.of(self.first[number], self.last[number], self.owner[number], cut)
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
-        places = self.plan.places(events)
-        if isinstance(self.plan, KdPlan):
-            first, last, begin = *self._cells(self.plan, places), np.arange(len(events) + 1)
-        else:
-            first = last = places
-            begin = _begin(self.plan, events, len(places))
+        begin = np.arange(len(events) + 1)  # where the entries of each event begin
+        if not self.plan.one_dz:
+            begin = np.searchsorted(self.plan.encode_batch(events).rows, begin).astype(np.int64)
         sides = self._sides
-        rows = sides.rows(first, last)
+        rows = sides.rows(*self.plan.cells(self.plan.places(events)))
         if self.order is not None:
             got = words_kernel.Words.room(len(rows), sides.bits.shape[1])
             words_kernel.shared_words(sides.bits, sides.summary, rows, got)
@@ -124,26 +119,6 @@ class Touching:
         tally.serial[0] = kernel.add_touched(
             sides.bits, sides.summary, sides.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
         )
-
-    def _cells(
-        self, plan: KdPlan, places: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        first, last = np.zeros_like(places), np.zeros_like(places)
-        axes = places.shape[1] - 1  # the spare one has no events
-        splitter = plan.splitter
-        axis_last = np.array([size - 1 for size in plan.shape], np.uint64)
-        kernel.cells_of(
-            splitter.start,
-            splitter.axis,
-            splitter.cut,
-            splitter.next,
-            axis_last,
-            plan.bits,
-            places[:, :axes],
-            first[:, :axes],
-            last[:, :axes],
-        )
-        return first, last
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +178,3 @@ class Listed:
             tally.covered,
             tally.missed,
         )
-
-
-def _begin(plan: IndexPlan, events: EventBatch, entries: int) -> NDArray[np.int64]:
-    """Where the entries of each event begin."""
-    if plan.kind != "selective":
-        return np.arange(len(events) + 1)
-    return np.searchsorted(plan.encode_batch(events).rows, np.arange(len(events) + 1)).astype(np.int64)

@@ -1,5 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""Deliveries that are left after one more level of a grid, compiled."""
+"""Deliveries that are left after one more level of a grid, compiled.
+
+The plain twin is in `tests/pipeline/planning/test_gridded.py`.
+"""
 
 from __future__ import annotations
 

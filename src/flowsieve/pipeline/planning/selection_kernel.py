@@ -1,5 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""Counts over events and boxes that choose dimensions, compiled; the plain twins are in tests and in `selection`."""
+"""Counts over events and boxes that choose dimensions, compiled.
+
+The plain twins are in `tests/pipeline/planning/test_selection.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The tree of cells that a table may be cut from, and its best cut, compiled; the plain twins are in its tests.
+"""The tree of cells that a table may be cut from, and its best cut, compiled.
+
+The plain twins are in `tests/pipeline/planning/test_table_cut.py`.
 
 Nodes are numbered in preorder: the lower half of node i is i + 1, its upper half `high[i]`, which is 0 if i is a leaf.
 """

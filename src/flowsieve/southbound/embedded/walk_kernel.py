@@ -1,4 +1,4 @@
-"""Compiled: many packets walked through flattened tables. Its twin is `EmbeddedNetwork.send`."""
+"""Compiled: many packets walked through flattened tables. Its twin is `network.EmbeddedNetwork.send`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
+from flowsieve.content.schema import Attribute, Schema
 
 SCHEMA = Schema.parse(
     {
@@ -48,3 +48,28 @@ def filters_of(seed: int, number: int) -> tuple[Filter, ...]:
             text = f"({text}) or (side == 'sell' and level < {low // 2 + 1})"
         out.append(Filter.parse(text, SCHEMA))
     return tuple(out)
+
+
+def workload(seed: int) -> tuple[Schema, tuple[Filter, ...], EventBatch, EventBatch]:
+    """Six dimensions of which two tell subscriptions apart."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(tuple(Attribute(f"a{i}", "int", 0, 1023) for i in range(6)))
+    centre = np.clip(rng.normal(400, 200, (300, 6)), 0, 1023)
+    width = np.array([2000, 80, 2000, 2000, 120, 2000])
+    filters = tuple(
+        Filter.parse(
+            " and ".join(
+                f"{int(c - w / 2)} <= a{i} <= {int(c + w / 2)}"
+                for i, (c, w) in enumerate(zip(row, width, strict=True))
+            ),
+            schema,
+        )
+        for row in centre
+    )
+
+    def events() -> EventBatch:
+        points = np.clip(np.rint(rng.normal(400, 200, (4000, 6))), 0, 1023)
+        empty = np.full(len(points), "", dtype=object)
+        return EventBatch(schema, empty, empty, {f"a{i}": points[:, i].copy() for i in range(6)})
+
+    return schema, filters, events(), events()
