@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
+from flowsieve.pipeline.runtime.spark_sample import SparkSample
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = Schema.parse(
     {
@@ -73,3 +79,21 @@ def workload(seed: int) -> tuple[Schema, tuple[Filter, ...], EventBatch, EventBa
         return EventBatch(schema, empty, empty, {f"a{i}": points[:, i].copy() for i in range(6)})
 
     return schema, filters, events(), events()
+
+
+def frame_of(spark: SparkSession, events: EventBatch, parts: int) -> DataFrame:
+    side = SCHEMA["side"].values
+    rows = [
+        (f"e{i}", int(level), float(ratio), side[int(place)], name)
+        for i, (level, ratio, place, name) in enumerate(zip(*events.columns.values(), strict=True))
+    ]
+    columns = "id string, level bigint, ratio double, side string, name string"
+    return spark.createDataFrame(rows, columns).repartition(parts)
+
+
+def sampled(sample: SparkSample) -> EventBatch:
+    """The events of a sample, brought here to be looked at."""
+    try:
+        return sample.ask(lambda events: events)
+    finally:
+        sample.forget()

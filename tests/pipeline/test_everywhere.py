@@ -15,7 +15,7 @@ import pytest
 from replay_scenario import write_scenario
 
 import flowsieve
-from flowsieve.pipeline.runtime.spark_session import package_zip
+from flowsieve.pipeline.runtime.shipped_package import package_zip
 from flowsieve.testing.spark_cluster import cluster, connect_server
 
 if TYPE_CHECKING:

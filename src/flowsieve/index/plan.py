@@ -38,6 +38,10 @@ class IndexPlan(Walk, Protocol):
     def schema(self) -> Schema: ...
 
     @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The attributes that the plan cuts."""
+
+    @property
     def bits(self) -> int:
         """The longest dz that the plan can make; an event's dz have this length."""
 
@@ -83,6 +87,9 @@ class IndexPlan(Walk, Protocol):
 
     def extents(self, cell: Cell) -> tuple[Extent, ...]:
         """The parts of the content space that a cell stands for; none if no event lies in it."""
+
+    def shortened(self, bits: int) -> IndexPlan:
+        """The plan with at most as many bits as it has."""
 
     def to_json(self) -> dict[str, Any]: ...
 

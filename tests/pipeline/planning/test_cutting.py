@@ -29,9 +29,9 @@ def test_the_best_cut_is_that_of_the_definition(counts: list[tuple[int, int, int
 
 @pytest.mark.parametrize("halve", [avoiding, balancing])
 def test_cuts_ascend_and_lie_on_the_line(halve: object) -> None:
-    material = TrainingData.of(SCHEMA, filters_of(1, 50), events_of(1, 500))
+    training = TrainingData.of(SCHEMA, filters_of(1, 50), events_of(1, 500))
     for d, attribute in enumerate(SCHEMA):
-        halvings = halve(material, d)  # type: ignore[operator]
+        halvings = halve(training, d)  # type: ignore[operator]
         numbers = halvings.numbers(halvings.depth)
         if attribute.kind == "string":
             assert numbers == halvings.depth

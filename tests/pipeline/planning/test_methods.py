@@ -9,8 +9,8 @@ from plan_workloads import SCHEMA, events_of, filters_of
 
 from flowsieve.errors import BadInput
 from flowsieve.index.plan import plan_from_json, plan_to_json
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
 
 METHODS = (*INDEXERS, "evs+si", "emcs+asi", "cs+ri", "gs+asi", "gs+lw", "gs+kd", "brs+ri", "random+ri")

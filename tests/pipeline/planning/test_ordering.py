@@ -11,13 +11,13 @@ from flowsieve.pipeline.planning.ordering import best_order
 
 def test_a_search_for_an_order_ends_when_its_time_is_over() -> None:
     schema, filters, events, _ = workload(4)
-    material = Workshop(schema, filters, 9, 8, events).material
+    training = Workshop(schema, filters, 9, 8, events).training
     rated = []
 
     def rate(plan: LevelwisePlan) -> float:
         rated.append(plan)
         return float(len(rated) % 5)
 
-    order = best_order(material, 9, tuple(range(6)), rate, in_time=lambda: len(rated) < 10)
+    order = best_order(training, 9, tuple(range(6)), rate, in_time=lambda: len(rated) < 10)
     assert len(rated) == 10
     assert len(order) == 9

@@ -6,8 +6,8 @@ import time
 
 from plan_workloads import workload
 
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 

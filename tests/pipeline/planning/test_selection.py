@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plan_workloads import SCHEMA, events_of, filters_of, workload
 
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 

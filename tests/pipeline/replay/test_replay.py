@@ -17,7 +17,7 @@ from flowsieve.errors import SwitchError
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.pipeline.reading.ingest import read_events
-from flowsieve.pipeline.replay.network_snapshot import Traffic
+from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic
 from flowsieve.pipeline.replay.replay import Replayed, at_hosts, replay, snapshot_of
 from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.play import play, settled
@@ -113,7 +113,7 @@ def test_an_event_that_is_sent_several_times_counts_as_in_a_run(scenario: Path, 
     played = play(setting)
     report = played.report()
     snapshot = snapshot_of(played.stage)
-    traffic = Traffic.none(snapshot.wiring)
+    traffic = ReplayTraffic.none(snapshot.wiring)
     events = played.stage.scenario.steps[-1].events  # type: ignore[union-attr]
     good = events.take(~events.faults()[0])
     source = np.array([snapshot.wiring.hosts.index(host) for host in good.hosts])
@@ -156,7 +156,7 @@ def test_nobody_subscribed_and_everything_is_unwanted(scenario: Path, tmp_path: 
     (tmp_path / "flows.json").write_text(json.dumps(flows))
     snapshot = snapshot_of(settled(setting), read_flows(tmp_path / "flows.json", setting))
     event = {"price": 1, "ratio": 0.5, "side": "buy", "name": "x"}
-    traffic = Traffic.none(snapshot.wiring)
+    traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(EventBatch.from_events(setting.schema, "ann", [event] * 3), np.zeros(3, np.int64), traffic)
     found = Replayed(snapshot.wiring, traffic).to_json()
     assert (found["wanted"], found["deliveries"], found["false_positives"]) == (0, 3, 3)

@@ -14,7 +14,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadPlan
-from flowsieve.index.axes.cut_axis import Cuts, Number, as_cuts, axis_of
+from flowsieve.index.axes.cut_axis import AxisCuts, Number, as_cuts, axis_of
 from flowsieve.index.axes.grid import Line
 from flowsieve.index.covers.walk import Cell, DzColumn, Spans, root, spans
 from flowsieve.index.dz import MAX_LENGTH, Dz
@@ -31,7 +31,7 @@ from flowsieve.index.plans.reading import (
     need,
     only,
 )
-from flowsieve.index.plans.splitter import FREE, NEVER, SPARE, SPARE_PLACES, Splitter, State
+from flowsieve.index.plans.splitter import FREE, NEVER, SPARE, SPARE_PLACES, SplitState, Splitter
 
 LEAF = -1
 MOST_NODES = 1 << 17
@@ -57,7 +57,7 @@ class KdPlan(CellPlan):
 
     schema: Schema
     dimensions: tuple[str, ...]
-    cuts: tuple[Cuts, ...]
+    cuts: tuple[AxisCuts, ...]
     axis: tuple[int, ...]
     place: tuple[int, ...]
     bits: int
@@ -171,8 +171,8 @@ class KdPlan(CellPlan):
             cuts.append((axis, place - 1))
         if waiting:
             raise BadPlan(f"the tree ends after {len(self.axis)} nodes, and {len(waiting)} are still to come")
-        states = [State(*cut, *pair) for cut, pair in zip(cuts, halves, strict=True)]
-        states.append(State(FREE, None, free, free))
+        states = [SplitState(*cut, *pair) for cut, pair in zip(cuts, halves, strict=True)]
+        states.append(SplitState(FREE, None, free, free))
         reach = np.full((len(states), len(self.shape)), NEVER, np.uint8)
         out = Splitter.of(0, states, np.zeros(len(states), np.bool_), reach)
         corners = np.array([(cell.first, cell.last) for _, cell in leaves], np.uint64)

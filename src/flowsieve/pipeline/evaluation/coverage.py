@@ -19,10 +19,10 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
 from flowsieve.pipeline.evaluation import coverage_kernel as kernel
-from flowsieve.pipeline.evaluation.box_bitsets import Sides
-from flowsieve.pipeline.evaluation.locality import near_order
+from flowsieve.pipeline.evaluation.box_bitsets import BoxBitsets
+from flowsieve.pipeline.matching import bitset_kernel
+from flowsieve.pipeline.matching.locality import near_order
 
 
 class Matched(NamedTuple):
@@ -33,7 +33,7 @@ class Matched(NamedTuple):
 
     start: NDArray[np.int64]
     who: NDArray[np.int64]
-    words: words_kernel.Words
+    words: bitset_kernel.SparseWords
 
 
 class Tally(NamedTuple):
@@ -43,12 +43,12 @@ class Tally(NamedTuple):
     missed: NDArray[np.int64]
     stamp: NDArray[np.int64]  # the last event that it got
     serial: NDArray[np.int64]  # of the last event
-    planes: words_kernel.Planes  # what is still to be added to `covered`
+    planes: bitset_kernel.Planes  # what is still to be added to `covered`
 
     @classmethod
     def of(cls, subscriptions: int) -> Tally:
         covered, missed, stamp = (np.zeros(subscriptions, np.int64) for _ in range(3))
-        return cls(covered, missed, stamp, np.zeros(1, np.int64), words_kernel.Planes.of(subscriptions))
+        return cls(covered, missed, stamp, np.zeros(1, np.int64), bitset_kernel.Planes.of(subscriptions))
 
 
 class Coverage(Protocol):
@@ -69,7 +69,7 @@ class Coverage(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Touching:
+class TouchingCoverage:
     """Covers without a budget: the boxes of all subscriptions on the plan's axes."""
 
     plan: IndexPlan
@@ -79,7 +79,7 @@ class Touching:
     order: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
+    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> TouchingCoverage:
         boxes = [plan.boxes(wanted) for wanted in filters]
         owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
         spans = np.array([box for some in boxes for box in some], np.uint64)
@@ -90,18 +90,18 @@ class Touching:
         text = repr(self.plan.to_json()).encode()
         return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
 
-    def arranged(self, order: NDArray[np.int64]) -> Touching:
+    def arranged(self, order: NDArray[np.int64]) -> TouchingCoverage:
         """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
         single = np.array_equal(self.owner, np.arange(len(order)))
         return replace(self, order=order) if single and self.plan.one_dz else self
 
     @cached_property
-    def _sides(self) -> Sides:
+    def _sides(self) -> BoxBitsets:
         number = self.order
         if number is None:
             number = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
         cut = not self.plan.single_places
-        return Sides.of(self.first[number], self.last[number], self.owner[number], cut)
+        return BoxBitsets.of(self.first[number], self.last[number], self.owner[number], cut)
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
         begin = np.arange(len(events) + 1)  # where the entries of each event begin
@@ -110,10 +110,10 @@ class Touching:
         sides = self._sides
         rows = sides.rows(*self.plan.cells(self.plan.places(events)))
         if self.order is not None:
-            got = words_kernel.Words.room(len(rows), sides.bits.shape[1])
-            words_kernel.shared_words(sides.bits, sides.summary, rows, got)
-            words_kernel.count_words(got, len(rows), tally.planes)
-            words_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
+            got = bitset_kernel.SparseWords.room(len(rows), sides.bits.shape[1])
+            bitset_kernel.shared_words(sides.bits, sides.summary, rows, got)
+            bitset_kernel.count_words(got, len(rows), tally.planes)
+            bitset_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
             return
         lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
         tally.serial[0] = kernel.add_touched(
@@ -122,7 +122,7 @@ class Touching:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedCoverage:
     """Covers under a budget: the distinct dz of all, sorted, and who has each."""
 
     plan: IndexPlan
@@ -133,7 +133,7 @@ class Listed:
     member: NDArray[np.int64]
 
     @classmethod
-    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> Listed:
+    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> ListedCoverage:
         owner = np.repeat(np.arange(len(covers)), [len(cover) for cover in covers])
         hi, lo = (np.concatenate([getattr(c, name) for c in covers]) for name in ("hi", "lo"))
         length = np.concatenate([cover.length for cover in covers])
@@ -154,7 +154,7 @@ class Listed:
     def order(self) -> None:
         return None
 
-    def arranged(self, order: NDArray[np.int64]) -> Listed:
+    def arranged(self, order: NDArray[np.int64]) -> ListedCoverage:
         return self
 
     @cached_property

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.evaluation.bitset_kernel import lowest
-from flowsieve.pipeline.evaluation.match_kernel import ONE, popcount
+from flowsieve.pipeline.matching.bitset_kernel import lowest
+from flowsieve.pipeline.matching.match_kernel import ONE, popcount
 
 ZERO = np.uint64(0)
 

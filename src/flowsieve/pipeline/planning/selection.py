@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.statistics import Statistics
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.statistics import Statistics
 from flowsieve.pipeline.planning import selection_kernel as kernel
 
 Chosen = tuple[int, ...]  # positions in the schema, the most selective first

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.index.plans.selective import SelectivePlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.selection import Chosen
 from flowsieve.pipeline.planning.training_data import TrainingData
 
@@ -18,10 +18,10 @@ ROUNDS = 30
 NUMBERS = (1, 3, 7, 15, 31)  # parts to try; with the rest they are a power of two
 
 
-def selective_plan(material: TrainingData, bits: int, chosen: Chosen, number: int) -> SelectivePlan:
+def selective_plan(training: TrainingData, bits: int, chosen: Chosen, number: int) -> SelectivePlan:
     """A plan of at most so many parts, which hold all subscriptions; what lies outside is one more."""
-    schema = material.schema
-    table = BoxTable.of(schema, material.filters)
+    schema = training.schema
+    table = BoxTable.of(schema, training.filters)
     numeric = [d for d in chosen if schema.attributes[d].kind != "string"]
     names = [schema.names[d] for d in chosen]
     if not numeric:

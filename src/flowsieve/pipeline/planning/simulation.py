@@ -20,7 +20,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
-from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.matching import match_kernel
 from flowsieve.pipeline.planning import selection_kernel as kernel
 from flowsieve.pipeline.planning.selection import Chosen, Simulate
 from flowsieve.pipeline.runtime.batches import event_batch

@@ -66,7 +66,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class Intake:
+class IngestedEvents:
     """Events as they were read: those that can be published, those set aside, and how many there are of each.
 
     The frames are lazy: taking `account` reads the files once, using `events` reads them again.
@@ -107,7 +107,9 @@ class Intake:
         return self.events
 
 
-def read_events(spark: SparkSession, path: str | Path, schema: Schema, *, time: str | None = None) -> Intake:
+def read_events(
+    spark: SparkSession, path: str | Path, schema: Schema, *, time: str | None = None
+) -> IngestedEvents:
     """The events in a file or folder.
 
     A column stands for the attribute that has its name, or else the name that `identifier` makes of it. Without a
@@ -116,7 +118,7 @@ def read_events(spark: SparkSession, path: str | Path, schema: Schema, *, time: 
     """
     rows = Rows.read(spark, path, schema.names)
     try:
-        return Intake(str(path), schema, *_judged(rows, schema, time))
+        return IngestedEvents(str(path), schema, *_judged(rows, schema, time))
     except BadInput as error:
         raise error.at(str(path)) from None
 

@@ -20,8 +20,8 @@ from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan
 from flowsieve.network.topology import Topology
 from flowsieve.pipeline.evaluation import coverage_kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import matcher_of
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import matcher_of
 from flowsieve.pipeline.replay import replay_kernel
 from flowsieve.southbound.embedded.batch import JoinedTables
 
@@ -29,7 +29,7 @@ CHUNK = 1 << 14  # events that are under way at once
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
+class ReplayTraffic:
     """What was counted: packets per slot of the wiring, copies per switch that an entry matched, and figures per host.
 
     `hosts` has a column for each name in `replay_kernel.COLUMNS`; `sent` has, per host, the events it published, the
@@ -43,14 +43,14 @@ class Traffic:
     expired: NDArray[np.int64]
 
     @classmethod
-    def none(cls, wiring: Wiring) -> Traffic:
+    def none(cls, wiring: Wiring) -> ReplayTraffic:
         hosts = len(wiring.hosts)
         shapes = (wiring.slots, len(wiring.switches), (hosts, len(replay_kernel.COLUMNS)), (hosts, 3), 1)
         return cls(*(np.zeros(shape, np.int64) for shape in shapes))
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class NetworkSnapshot:
     """Tables as they stand, and the interests they are judged by; `home[s]` is the host of subscription s."""
 
     plan: IndexPlan
@@ -69,7 +69,7 @@ class Snapshot:
         tables: Mapping[str, Iterable[Flow]],
         advertisements: Iterable[Interest],
         subscriptions: Iterable[Interest],
-    ) -> Snapshot:
+    ) -> NetworkSnapshot:
         """A snapshot of these tables; switches that are not named have none."""
         wiring = Wiring.of(topology)
         number = {host: i for i, host in enumerate(wiring.hosts)}
@@ -91,7 +91,7 @@ class Snapshot:
     def wiring(self) -> Wiring:
         return self.tables.wiring
 
-    def send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+    def send(self, events: EventBatch, source: NDArray[np.int64], traffic: ReplayTraffic) -> None:
         """Send events from hosts, by their numbers, and count what becomes of them.
 
         Packets that multiply on a loop of the tables raise SwitchError.
@@ -100,7 +100,7 @@ class Snapshot:
             rows = np.arange(start, min(start + CHUNK, len(events)))
             self._send(events.take(rows), source[rows], traffic)
 
-    def _send(self, events: EventBatch, source: NDArray[np.int64], traffic: Traffic) -> None:
+    def _send(self, events: EventBatch, source: NDArray[np.int64], traffic: ReplayTraffic) -> None:
         hosts = len(self.wiring.hosts)
         promised = self._promised(events, source)
         traffic.sent[:, 2] += np.bincount(source[~promised], minlength=hosts)

@@ -21,18 +21,19 @@ from flowsieve.errors import BadInput, SwitchError, nearest
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.wiring import Wiring
 from flowsieve.network.topology import Topology
-from flowsieve.pipeline.evaluation.statistics import worker
+from flowsieve.pipeline.matching.statistics import worker
 from flowsieve.pipeline.reading.cell_values import BROKEN
-from flowsieve.pipeline.reading.ingest import Intake
+from flowsieve.pipeline.reading.ingest import IngestedEvents
 from flowsieve.pipeline.replay import replay_kernel as kernel
-from flowsieve.pipeline.replay.network_snapshot import Snapshot, Traffic
+from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 from flowsieve.pipeline.runtime.batches import event_batch
-from flowsieve.scenario.play import Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SUMS = tuple(field.name for field in fields(Traffic))
+    from flowsieve.scenario.play import Stage
+
+SUMS = tuple(field.name for field in fields(ReplayTraffic))
 PARTIAL = (
     ", ".join(f"{name} array<bigint>" for name in SUMS) + ", storms array<string>, workers array<string>"
 )
@@ -43,7 +44,7 @@ class Replayed:
     """What came of the events, in all, per link, per switch and per host."""
 
     wiring: Wiring
-    traffic: Traffic
+    traffic: ReplayTraffic
     workers: tuple[str, ...] = ()  # the executors that took part
 
     def host_sums(self, name: str) -> NDArray[np.int64]:
@@ -119,10 +120,10 @@ class Replayed:
         }
 
 
-def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None) -> Snapshot:
+def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None) -> NetworkSnapshot:
     """What a scenario's network is after its requests, with its own tables unless others are given."""
     scenario, state = stage.scenario, stage.state
-    return Snapshot.of(
+    return NetworkSnapshot.of(
         scenario.topology,
         state.plan,
         scenario.tag,
@@ -132,34 +133,36 @@ def snapshot_of(stage: Stage, tables: Mapping[str, Iterable[Flow]] | None = None
     )
 
 
-def at_hosts(intake: Intake, topology: Topology, host: str | None = None) -> Intake:
+def at_hosts(ingested: IngestedEvents, topology: Topology, host: str | None = None) -> IngestedEvents:
     """Events that come from hosts of a network: all from one if it is given, else each from its column `host`.
 
     A row whose host is not there is set aside as broken.
     """
     if host is not None:
         topology.endpoint(host)  # says which host would be right
-        return replace(intake, judged=intake.judged.withColumn("host", F.lit(host)))
-    if "host" not in intake.judged.columns:
+        return replace(ingested, judged=ingested.judged.withColumn("host", F.lit(host)))
+    if "host" not in ingested.judged.columns:
         raise BadInput(
-            f"there is no column 'host' to say who publishes; give one{nearest('host', intake.rows.names)}, "
+            f"there is no column 'host' to say who publishes; give one{nearest('host', ingested.rows.names)}, "
             "or --host H for all events",
-            place=intake.path,
+            place=ingested.path,
         )
     hosts = tuple(topology.hosts)
     reason = F.concat(F.lit("host '"), F.col("host"), F.lit(f"' is none of {listed(hosts)}"))
     stranger = F.when(
         ~F.col("host").isin(list(hosts)), F.struct(F.lit(BROKEN).alias("kind"), reason.alias("reason"))
     )
-    return replace(intake, judged=intake.judged.withColumn("_fault", F.coalesce(F.col("_fault"), stranger)))
+    return replace(
+        ingested, judged=ingested.judged.withColumn("_fault", F.coalesce(F.col("_fault"), stranger))
+    )
 
 
-def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
-    """Send events (as `Intake.events` has them, each with a host of the network) through the tables."""
+def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
+    """Send events (as `IngestedEvents.events` has them, each with a host of the network) through the tables."""
     names = snapshot.plan.schema.names
     partials = events.select("host", *names).mapInArrow(_partial(snapshot), PARTIAL)
     row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
-    traffic = Traffic.none(snapshot.wiring)
+    traffic = ReplayTraffic.none(snapshot.wiring)
     if row is None:  # Spark saw that there is no event at all, and asked nobody
         return Replayed(snapshot.wiring, traffic)
     if row["storms"]:
@@ -169,9 +172,9 @@ def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
     return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))
 
 
-def _partial(snapshot: Snapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _partial(snapshot: NetworkSnapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def send_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        traffic, storms, workers = Traffic.none(snapshot.wiring), [], []
+        traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), [], []
         hosts = pa.array(snapshot.wiring.hosts, pa.string())
         for batch in batches:
             if not batch.num_rows:
@@ -201,10 +204,10 @@ def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             storms.update(batch.column("storms")[i].as_py())
             workers.update(batch.column("workers")[i].as_py())
     if totals:
-        yield _row(Traffic(*totals), sorted(storms), sorted(workers))
+        yield _row(ReplayTraffic(*totals), sorted(storms), sorted(workers))
 
 
-def _row(traffic: Traffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
+def _row(traffic: ReplayTraffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
     numbers = {name: pa.array([getattr(traffic, name).reshape(-1)], pa.list_(pa.int64())) for name in SUMS}
     words = {"storms": storms, "workers": workers}
     return pa.RecordBatch.from_pydict(

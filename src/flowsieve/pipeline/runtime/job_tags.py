@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tag:
+class JobTag:
     """A word of our own; `known` are those of the thread that made it, which others do not have by themselves."""
 
     spark: SparkSession
@@ -21,7 +21,7 @@ class Tag:
     known: frozenset[str]
 
     @classmethod
-    def of(cls, spark: SparkSession) -> Tag:
+    def of(cls, spark: SparkSession) -> JobTag:
         return cls(spark, f"flowsieve-{uuid4().hex}", frozenset(spark.getTags()))
 
     def put(self) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadValue
-from flowsieve.pipeline.runtime.batches import column_of
+from flowsieve.pipeline.runtime.batches import column_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,7 +89,7 @@ class Packing:
             columns |= {field.name: field.unpacked(numbers) for field in fields}
         for attribute in self.schema:
             if attribute.name not in columns:
-                columns[attribute.name] = column_of(attribute, batch.column(attribute.name))
+                columns[attribute.name] = column_values(attribute, batch.column(attribute.name))
         empty = np.full(batch.num_rows, "", dtype=object)
         return EventBatch(self.schema, empty, empty, {name: columns[name] for name in self.schema.names})
 

@@ -29,14 +29,14 @@ MOMENT = "_moment"
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SparkSample:
     """At most so many events in one partition, which executors keep until it is forgotten."""
 
     schema: Schema
     frame: DataFrame
 
     @classmethod
-    def of(cls, events: DataFrame, schema: Schema, count: int, most: int = SAMPLE) -> Drawn:
+    def of(cls, events: DataFrame, schema: Schema, count: int, most: int = SAMPLE) -> SparkSample:
         """Draw at most so many of `count` events, by a hash of their ids."""
         lot = F.xxhash64(F.lit(5), F.col("id")).alias("_lot")
         moment = (F.unix_micros("time") if "time" in events.columns else F.lit(0)).alias(MOMENT)
@@ -61,7 +61,7 @@ class Drawn:
         return found
 
     def copies(self, number: int) -> DataFrame:
-        """The whole sample so many times: the part that a copy is for, and as one value all events (`events_of`)."""
+        """The whole sample so many times, each copy one value (`copied_events`) beside the number of its part."""
         schema = self.schema
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,8 +76,8 @@ class Drawn:
         self.frame.unpersist()
 
 
-def events_of(copy: bytes) -> EventBatch:
-    """The sample that a row of `Drawn.copies` holds."""
+def copied_events(copy: bytes) -> EventBatch:
+    """The sample that a row of `SparkSample.copies` holds."""
     events: EventBatch = pickle.loads(copy)
     return events
 

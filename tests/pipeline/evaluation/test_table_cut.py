@@ -16,12 +16,12 @@ from flowsieve.index.covers.walk import Cell, root
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.kd import KdPlan
 from flowsieve.index.plans.regular import RegularPlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation import table_cut_kernel as kernel
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.planning import table_cut_kernel as kernel
+from flowsieve.pipeline.evaluation.table_cut import boxes_of, cut_table, made_up
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
-from flowsieve.pipeline.planning.table_cut import boxes_of, cut_table, made_up
 
 FILTERS = filters_of(21, 60)
 SPACE = Schema.parse({name: {"type": "int", "min": 0, "max": 15} for name in "AB"})

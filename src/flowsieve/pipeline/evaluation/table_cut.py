@@ -23,7 +23,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.planning import table_cut_kernel as kernel
+from flowsieve.pipeline.evaluation import table_cut_kernel as kernel
 
 COPIES, REACH = (
     4,
@@ -102,7 +102,7 @@ class CellTree:
     nodes: kernel.Nodes
 
     @classmethod
-    def of(cls, plan: IndexPlan, boxes: kernel.Boxes, events: EventBatch) -> CellTree:
+    def of(cls, plan: IndexPlan, boxes: kernel.BoxColumns, events: EventBatch) -> CellTree:
         column = plan.encode_batch(events)
         seen = plan.places(events)[np.lexsort((column.lo, column.hi))]
         places = np.concatenate([seen, made_up(seen, COPIES, REACH)])
@@ -152,9 +152,9 @@ def made_up(places: NDArray[np.uint64], copies: int, reach: int) -> NDArray[np.u
     return np.concatenate(made) if made else places[:0]
 
 
-def boxes_of(plan: IndexPlan, filters: Sequence[Filter]) -> kernel.Boxes:
+def boxes_of(plan: IndexPlan, filters: Sequence[Filter]) -> kernel.BoxColumns:
     """The boxes of all filters on the plan's axes."""
     boxes = [plan.boxes(wanted) for wanted in filters]
     owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
     spans = np.array([box for some in boxes for box in some], np.uint64).reshape(len(owner), -1, 4)
-    return kernel.Boxes(owner, *np.ascontiguousarray(spans.transpose(2, 0, 1)))
+    return kernel.BoxColumns(owner, *np.ascontiguousarray(spans.transpose(2, 0, 1)))

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
-from flowsieve.pipeline.evaluation import match_kernel as kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import Matcher, matcher_of
-from flowsieve.pipeline.evaluation.subsample import some_of
+from flowsieve.pipeline.matching import match_kernel as kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
+from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.runtime.batches import event_batch
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Statistics:
 
 
 def statistics(events: DataFrame, boxes: BoxTable) -> Statistics:
-    """The statistics of events (as `Intake.events` has them) and subscriptions."""
+    """The statistics of events (as `IngestedEvents.events` has them) and subscriptions."""
     partials = events.select(*boxes.schema.names).mapInArrow(_partial(boxes), PARTIAL)
     row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
     sums = empty_sums(boxes)
@@ -120,7 +120,7 @@ def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -
     for first, high, low in sums.moments.tolist():
         square = (high << 32) + low
         variance.append((events * square - first * first) / max(1, events * kernel.SCALE) ** 2)
-    some = some_of(len(boxes), MOST_COMPARED)
+    some = subsample(len(boxes), MOST_COMPARED)
     pairs, *overlapping = kernel.overlapping_pairs(
         boxes.low[some], boxes.high[some], boxes.owner[some]
     ).tolist()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 SEED = 11
 
 
-def some_of(number: int, most: int) -> NDArray[np.int64]:
+def subsample(number: int, most: int) -> NDArray[np.int64]:
     """At most `most` of the numbers below `number`, by lot, in their order; the same for the same numbers."""
     if number <= most:
         return np.arange(number)
