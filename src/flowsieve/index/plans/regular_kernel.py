@@ -1,4 +1,4 @@
-"""The dz of many events under a regular plan; the plain twin is `regular.RegularPlan.encode`."""
+"""The dz of many events under a plan that is a grid; the plain twin is `levels.GridPlan.encode`."""
 
 from __future__ import annotations
 
