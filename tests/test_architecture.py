@@ -72,7 +72,6 @@ PENDING: dict[str, set[str]] = {
         "Change: flow.diff, southbound.openflow.transactions",
         "Connection: serving.http.http_connection, southbound.openflow.connection",
         "Frame: header.frame, southbound.openflow.wire",
-        "Hop: flow.proof.explain, network.tree",
         "Kind: control.discovery.findings, flow.diff, protocol.event_message",
         "Ledger: control.requests.ledger, scenario.request_files",
         "Link: network.topology, southbound.openflow.switch_session",
