@@ -49,7 +49,9 @@ class Section:
             ValueError,
             RecursionError,
         ) as error:  # a number of thousands of digits, lists in lists in lists
-            raise BadScenario(f"is TOML beyond all measure: {error}", place=str(path)) from None
+            raise BadScenario(
+                f"is TOML nested too deeply, or with too long a number: {error}", place=str(path)
+            ) from None
 
     def __contains__(self, key: str) -> bool:
         return key in self.table

@@ -1,4 +1,4 @@
-"""Axes with cuts of their own: cells as wide or as narrow as the traffic asks for."""
+"""Axes with learned cuts: cells as wide or as narrow as the traffic asks for."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class CutAxis(Line):
 
     @cached_property
     def _numbers(self) -> NDArray[np.float64]:
-        """The cuts as floats, which hold every value, and as many endless ones as make a power of two less one.
+        """The cuts as floats, which hold every value, padded with infinity to a power of two less one.
 
-        A cut above all values may be no float, so it is endless too.
+        A cut above all values may be no float, so it becomes infinity too.
         """
         out = np.full((1 << len(self.cuts).bit_length()) - 1, math.inf)
         for i, cut in enumerate(self.cuts):

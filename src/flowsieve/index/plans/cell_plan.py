@@ -23,7 +23,7 @@ from flowsieve.index.extent import Extent
 from flowsieve.index.plans.splitter import Splitter
 from flowsieve.index.sample import PRIOR, EventSample
 
-# How many boxes a search may look at, over and over; a million take a few milliseconds.
+# How many boxes a search may look at, repeats included; a million take a few milliseconds.
 LISTING_EFFORT = 100_000_000
 COUNTING_EFFORT = 5_000_000
 ADVICE_EFFORT = 1_000_000
@@ -170,7 +170,7 @@ class CellPlan(ABC):
 
     @cached_property
     def _level_rows(self) -> NDArray[np.int64]:
-        """The levels of a grid as `GridTask` has them: every array more in it costs covers time."""
+        """The levels of a grid as `GridTask` has them: every further array in it would make covers slower."""
         return np.column_stack((self.splitter.axis, self.splitter.reach)).astype(np.int64)
 
     @cached_property

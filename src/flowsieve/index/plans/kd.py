@@ -1,4 +1,4 @@
-"""The kd plan: every cell chooses its own dimension and cut, and below the tree goes on where most cuts lie."""
+"""The kd plan: every cell chooses its own dimension and cut, and below the tree cells are cut where most cuts lie."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class KdPlan(CellPlan):
 
     @cached_property
     def _nodes(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The tree as its kernel wants it: what is said of a node stands close together."""
+        """The tree as its kernel takes it: the fields of a node stand side by side in memory."""
         tree = self.splitter
         rows = np.column_stack((tree.axis.astype(np.uint64), tree.cut, tree.next.astype(np.uint64)))[:-1]
         small = not len(rows) or rows.max() < 1 << 32
@@ -232,7 +232,7 @@ class KdPlan(CellPlan):
 
 
 def _parts(cell: Cell, axis: int, place: int) -> tuple[Cell, Cell]:
-    """The halves of a cell; their dz are of no interest, and would be too long in a deep tree."""
+    """The halves of a cell; their dz are not needed, and would be too long in a deep tree."""
     first, last = cell.first, cell.last
     low = Cell(cell.dz, first, (*last[:axis], place - 1, *last[axis + 1 :]))
     return low, Cell(cell.dz, (*first[:axis], place, *first[axis + 1 :]), last)

@@ -1,4 +1,4 @@
-"""Grids that were learned from traffic: cells between cuts of their own, bits in an order of their own."""
+"""Grids that were learned from traffic: where each dimension is cut, and in which order bits halve the dimensions."""
 
 from __future__ import annotations
 

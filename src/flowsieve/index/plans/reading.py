@@ -1,4 +1,4 @@
-"""The parts of a plan as it is written down, checked: what is wrong is named, and what would be right."""
+"""Checks of a plan's JSON: errors name what is wrong, and what would be right."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class BoxBitsets:
     def of(
         cls, first: NDArray[np.uint64], last: NDArray[np.uint64], owner: NDArray[np.int64], cut: bool
     ) -> BoxBitsets:
-        """Of boxes (a row each, a column per axis) and their subscriptions, for cells of a grid or `cut` at will."""
+        """Of boxes (a row each, a column per axis) and their owners, for cells of a grid, or of a tree if `cut`."""
         sides: list[AxisBitsets] = []
         tables: list[NDArray[np.uint64]] = []
 

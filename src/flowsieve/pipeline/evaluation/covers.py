@@ -1,6 +1,6 @@
 """Covers of many filters, made on Spark: each is a search of its own, and there are thousands.
 
-Those of a whole table are one search, and are made where the sample is that they are made by.
+Those of a whole table are a single search, which runs on the executor that has the sample.
 """
 
 from __future__ import annotations

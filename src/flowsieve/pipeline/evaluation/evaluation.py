@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a plan does to some events: counts per subscription."""
+    """What a plan delivers of some events: counts per subscription."""
 
     plan: IndexPlan
     events: int
@@ -122,7 +122,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """All that is made ready before the first event is counted: bitsets of subscriptions and of their covers."""
+    """What is prepared before the first event is counted: bitsets of subscriptions and of their covers."""
 
     boxes: BoxTable
     matcher: Matcher

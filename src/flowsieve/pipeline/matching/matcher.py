@@ -1,4 +1,4 @@
-"""Boxes made ready for matching many events.
+"""Boxes prepared for matching many events.
 
 Their bits are not in the order of the subscriptions, but in one that lets most words of most sets be empty.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PARTIAL = ", ".join(f"{name} array<bigint>" for name in kernel.Sums._fields) + ", workers array<string>"
 STRING_PLACES = 26  # bits of `kernel.SCALE`
-MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, some by lot
+MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, a random subsample
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Statistics:
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
-        """Seed 002's covariance of matches: 1 less the share of (event, subscription) that match along both."""
+        """The covariance of matches (docs/papers.md): 1 less the share of pairs that match along both."""
         return 1.0 - self.matched / max(1, self.events * self.subscriptions)
 
     @cached_property

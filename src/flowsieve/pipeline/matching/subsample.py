@@ -1,6 +1,6 @@
-"""Which of many subscriptions are looked at where all would be too many.
+"""A random subsample of subscriptions, where all would be too many.
 
-Not every third or every tenth: whoever writes subscriptions writes them in patterns, and steps fall in with those.
+Not every third or every tenth: subscriptions are often written in patterns, and regular steps would follow them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SEED = 11
 
 
 def subsample(number: int, most: int) -> NDArray[np.int64]:
-    """At most `most` of the numbers below `number`, by lot, in their order; the same for the same numbers."""
+    """At most `most` of the numbers below `number`, at random, in their order; the same for the same numbers."""
     if number <= most:
         return np.arange(number)
     return np.sort(np.random.default_rng(SEED).choice(number, most, replace=False))

@@ -106,7 +106,7 @@ class Workshop:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Scores plans on events, under the budget to plan for; under one, by some of the subscriptions."""
+    """Scores plans on events, under the budget to plan for; with a budget, by a subsample of the subscriptions."""
 
     filters: tuple[Filter, ...]
     max_dz: int

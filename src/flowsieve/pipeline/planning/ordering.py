@@ -34,7 +34,7 @@ def best_order(
     seed: int = 0,
     in_time: Callable[[], bool] = lambda: True,
 ) -> Order:
-    """The order whose plan has the lowest rate that a search finds; the same search for the same training.
+    """The order whose plan has the lowest rate that a search finds; the same for the same data.
 
     When it is no longer in time the search ends with what it has, and levels not yet chosen go round the dimensions.
     """

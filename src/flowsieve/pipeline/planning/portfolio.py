@@ -1,7 +1,7 @@
-"""The validated portfolio: no planner wins everywhere, so many are tried, and events that none has seen choose.
+"""The validated portfolio: no planner wins everywhere, so many are tried and judged on events that none has seen.
 
-Every candidate is made from most of the sample and judged on the rest, the latest events if they have times; what is
-handed out is made once more, from the whole sample. Candidates know nothing of each other and may be tried side by
+Every candidate is made from most of the sample and judged on the rest, the latest events if they have times; the
+result is made once more, from the whole sample. Candidates know nothing of each other and may be tried side by
 side. A deadline bounds it all: what may not be finished in time is not begun, and what is not finished is given up.
 """
 
@@ -30,7 +30,7 @@ Make = Callable[[TrainingData], IndexPlan]
 InTime = Callable[[], bool]
 SMALL_TREE = 1 << 11
 MARGIN = 1.5  # how much longer than the slowest so far something may take
-RESERVED = 0.95  # of the deadline may be planned with; the rest is for writing down and for the unforeseen
+RESERVED = 0.95  # of the deadline may be planned with; the rest is a reserve, and for writing the plan
 SEARCHED = 0.6  # of the time left a search may take
 AGAIN = 0.2  # seconds until what is still under way is given up once more
 SELECTED_ON = 16_000  # events

@@ -1,9 +1,9 @@
-"""Which dimensions to index, by the rules of seed 002.
+"""Which dimensions to index, by the rules of workload-based indexing (docs/papers.md).
 
 *evs* ranks them by the variance of events, *emcs* by the share of subscriptions that events match along them, *cs* by
-the first principal component of the covariance of matches, *random* by lot. How many of a ranking to take is found by
-simulation, unless it is told. *gs* starts with all and leaves out, one by one, the one without which least is
-delivered; *brs* tries all sets.
+the first principal component of the covariance of matches, *random* at random. How many of a ranking to take is found
+by simulation, unless a number is given. *gs* starts with all and leaves out, one by one, the one without which least
+is delivered; *brs* tries all sets.
 """
 
 from __future__ import annotations

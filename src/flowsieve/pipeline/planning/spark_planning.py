@@ -68,7 +68,7 @@ class SparkWorkshop:
 
     @cached_property
     def fitted(self) -> bytes:
-        """What opens a workshop for the sample where the sample is; made once for all who go there."""
+        """What makes a workshop on the executor that has the sample; pickled once for all tasks."""
         return pickle.dumps(
             partial(
                 Workshop,
@@ -144,7 +144,7 @@ def make_plan(
 
 @lru_cache(maxsize=1)
 def _workshop(fitted: bytes) -> Callable[[EventBatch], Workshop]:
-    """What opens a workshop, kept for the tasks that follow in the same process."""
+    """What makes a workshop, kept for the tasks that follow in the same process."""
     opens: Callable[..., Workshop] = pickle.loads(fitted)
     return lambda events: opens(events=events)
 

@@ -36,7 +36,7 @@ KINDS = (BROKEN, MISSING, OUTSIDE)
 
 
 class ParsedCell(NamedTuple):
-    """A value, of the attribute's type; what breaks its row; what keeps its event out. Faults are null if none."""
+    """A value of the attribute's type, what breaks its row, and what keeps its event out; null where nothing does."""
 
     value: Column
     broken: Column

@@ -1,8 +1,8 @@
 """Events and subscriptions from files; rows that cannot be used are set aside, each with its place and the reason.
 
-What is wrong with a row is one of `cells.KINDS`. Broken rows are a mistake in the files: more than a share of them is
-an error. An event without a value for some attribute, or outside the content space, cannot be published, so that no
-subscription matches it: such events are set aside and counted, and are no error by themselves.
+What is wrong with a row is one of `cell_values.KINDS`. Broken rows are a mistake in the files: more than a share of
+them is an error. An event without a value for some attribute, or outside the content space, cannot be published, so
+no subscription matches it: such events are set aside and counted, and are no error by themselves.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def read_events(
 
 
 def identifier(name: str) -> str:
-    """The attribute that a column is: its name, with `_` where no attribute's name may be so."""
+    """The attribute that a column is: its name, with `_` for what an attribute's name may not have."""
     word = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))
     word = word if word.isidentifier() else f"_{word}"
     return f"{word}_" if keyword.iskeyword(word) else word

@@ -41,7 +41,7 @@ PARTIAL = (
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What came of the events, in all, per link, per switch and per host."""
+    """What happened to the events, in total, per link, per switch and per host."""
 
     wiring: Wiring
     traffic: ReplayTraffic

@@ -1,4 +1,4 @@
-"""What plans would be like with fewer bits, fewer dimensions and other budgets, for plots of what each is worth."""
+"""Plans measured with fewer bits, fewer dimensions and other budgets, for plots of what each is worth."""
 
 from __future__ import annotations
 

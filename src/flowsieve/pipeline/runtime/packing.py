@@ -1,6 +1,6 @@
-"""Whole numbers of several attributes side by side in one column, for the way from Spark to Python.
+"""Whole numbers of several attributes side by side in one column, for the transfer from Spark to Python.
 
-What a value costs on that way does not depend on how long it is. Attributes of few bits share a column of 63, which
+What a value costs there does not depend on how long it is. Attributes of few bits share a column of 63, which
 Spark fills and NumPy takes apart again.
 """
 
@@ -75,7 +75,7 @@ class Packing:
         )
 
     def event_batch(self, batch: pa.RecordBatch) -> EventBatch:
-        """What came of it, as the core has it; an event outside the schema raises BadValue."""
+        """The events of a packed batch; one outside the schema raises BadValue."""
         columns: dict[str, NDArray[Any]] = {}
         for i, fields in enumerate(self.columns):
             cells = batch.column(_name(i))

@@ -1,4 +1,4 @@
-"""How far Spark is, for whoever is watching."""
+"""How many tasks Spark has done, while it works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded sample of events that stays on Spark: work goes to it, and only what the work finds comes back.
+"""A bounded sample of events that stays on Spark: functions are sent to it, and only their results come back.
 
 Which events are drawn depends on the events alone, not on how they are split, so that the same events give the same
 sample everywhere.
@@ -41,12 +41,12 @@ class SparkSample:
         lot = F.xxhash64(F.lit(5), F.col("id")).alias("_lot")
         moment = (F.unix_micros("time") if "time" in events.columns else F.lit(0)).alias(MOMENT)
         some = events.select(lot, moment, "id", *schema.names)
-        if count > 4 * most:  # leave most behind before anything is sorted
+        if count > 4 * most:  # drop most before sorting
             some = some.where(F.pmod("_lot", F.lit(PARTS)) < F.lit(int(2 * most / count * PARTS) + 1))
         return cls(schema, some.orderBy("_lot", "id").limit(most).drop("_lot", "id").persist())
 
     def ask(self, work: Callable[[EventBatch], T]) -> T:
-        """What the work finds in the sample, whose events it gets in the order of time, if they have times."""
+        """The result of a function on the sample, whose events are in the order of time if they have times."""
         schema = self.schema
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

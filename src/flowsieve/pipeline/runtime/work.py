@@ -1,4 +1,4 @@
-"""What the commands of the pipeline do alike: a session to work in, progress, and reading with checks."""
+"""What the commands of the pipeline share: a session to work in, progress, and reading with checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tell = Callable[[str, int, int], None]  # a name for what is done, how far it is
 
 @dataclass(frozen=True)
 class Work:
-    """A session, a bar to show how far it is, and how what it reads is to be read."""
+    """A session, who is told of its progress, and how files are read."""
 
     spark: SparkSession
     tell: Tell
@@ -33,7 +33,7 @@ class Work:
 
     @contextmanager
     def watched(self, what: str) -> Iterator[None]:
-        """Show under a name how far Spark is with what is done in the block, also before it has begun."""
+        """Show under a name how far Spark is with the work of the block, from its first moment."""
         from flowsieve.pipeline.runtime.progress import watched
 
         tasks = 1
