@@ -21,6 +21,7 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.evaluation import coverage_kernel as kernel
 from flowsieve.pipeline.evaluation.box_bitsets import BoxBitsets
+from flowsieve.pipeline.evaluation.table_cut import boxes_of
 from flowsieve.pipeline.matching import bitset_kernel
 from flowsieve.pipeline.matching.locality import near_order
 
@@ -60,9 +61,11 @@ class Coverage(Protocol):
     @property
     def order(self) -> NDArray[np.int64] | None:
         """The subscriptions of the bits in which it takes matches; None: it takes them as lists."""
+        return None
 
     def arranged(self, order: NDArray[np.int64]) -> Coverage:
         """The same, for matches as bits in such an order if it can take them."""
+        return self
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
         """Add some events to a tally, which has all of them when its planes are drained."""
@@ -80,10 +83,8 @@ class TouchingCoverage:
 
     @classmethod
     def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> TouchingCoverage:
-        boxes = [plan.boxes(wanted) for wanted in filters]
-        owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
-        spans = np.array([box for some in boxes for box in some], np.uint64)
-        return cls(plan, owner, np.ascontiguousarray(spans[:, :, 0]), np.ascontiguousarray(spans[:, :, 1]))
+        boxes = boxes_of(plan, filters)
+        return cls(plan, boxes.owner, boxes.first, boxes.last)
 
     @cached_property
     def digest(self) -> bytes:
@@ -122,7 +123,7 @@ class TouchingCoverage:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedCoverage:
+class ListedCoverage(Coverage):
     """Covers under a budget: the distinct dz of all, sorted, and who has each."""
 
     plan: IndexPlan
@@ -149,13 +150,6 @@ class ListedCoverage:
         text = repr(self.plan.to_json()).encode()
         arrays = (self.hi, self.lo, self.length, self.members, self.member)
         return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
-
-    @property
-    def order(self) -> None:
-        return None
-
-    def arranged(self, order: NDArray[np.int64]) -> ListedCoverage:
-        return self
 
     @cached_property
     def _parents(self) -> NDArray[np.int64]:

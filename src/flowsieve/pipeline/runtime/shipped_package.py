@@ -18,15 +18,11 @@ from tempfile import mkdtemp
 
 import flowsieve
 
-SENT = (  # modules whose functions are sent to executors, and what the package itself imports there
+SENT = (  # modules whose functions are sent to executors (others are imported by these), and what the package needs
     "pipeline.evaluation.covers",
-    "pipeline.evaluation.evaluation",
-    "pipeline.matching.statistics",
-    "pipeline.planning.simulation",
     "pipeline.planning.spark_planning",
     "pipeline.replay.replay",
     "pipeline.runtime.shipped_kernels",
-    "pipeline.runtime.spark_sample",
 )
 
 

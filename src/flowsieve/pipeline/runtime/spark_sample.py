@@ -86,9 +86,7 @@ def _gathered(schema: Schema, batches: Iterator[pa.RecordBatch]) -> EventBatch:
     """All batches of the sample as one, in the order of time."""
     known = [batch for batch in batches if batch.num_rows]
     if not known:
-        empty = np.empty(0, object)
-        kinds = {a.name: object if a.kind == "string" else np.float64 for a in schema}
-        return EventBatch(schema, empty, empty, {name: np.empty(0, kind) for name, kind in kinds.items()})
+        return EventBatch.from_events(schema, "", [])
     table = pa.Table.from_batches(known).combine_chunks()
     moments = table.column(MOMENT).to_numpy()
     order = np.lexsort((np.arange(len(moments)), moments))
