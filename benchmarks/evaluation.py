@@ -23,12 +23,12 @@ from benchmarks.bench import Result, at_least, at_most, rounded, seconds
 from benchmarks.processes import Usage, watched
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, Count, evaluate
+from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, MatchCounter, evaluate
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
-from flowsieve.pipeline.reading.frame_files import write_frame
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
-from flowsieve.pipeline.runtime.event_sample import Drawn
+from flowsieve.pipeline.runtime.frame_files import write_frame
+from flowsieve.pipeline.runtime.spark_sample import SparkSample
 from flowsieve.pipeline.runtime.spark_session import session
 from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.synth.workload import Workload
@@ -56,7 +56,7 @@ def run() -> Result:
         with workshop_on(events, wanted, BITS, 0, EVENTS, most=20_000) as shop:
             plan = make_plan("lw", shop).plan
         candidate = Candidate.of(plan, filters, 0, count=False)
-        some = Drawn.of(events, workload.schema, EVENTS, ALONE).ask(lambda events: events)
+        some = SparkSample.of(events, workload.schema, EVENTS, ALONE).ask(lambda events: events)
         (score,) = evaluate([candidate], boxes, events)
         assert score.events == EVENTS and score.false_negatives == 0
 
@@ -139,10 +139,10 @@ def linked(path: Path, times: int) -> Path:
 def alone(candidate: Candidate, boxes: BoxTable, events: EventBatch) -> tuple[float, float]:
     """Of the kernel in this process, its bitsets being there: rows a second, and microseconds of processor a row."""
     bench = Bench.of([candidate], boxes)
-    Count.of(bench).add(events.take(np.arange(1000)))
+    MatchCounter.of(bench).add(events.take(np.arange(1000)))
     rates, cpus = [], []
     for _ in range(3):
-        count = Count.of(bench)
+        count = MatchCounter.of(bench)
         wall, cpu = time.perf_counter(), time.process_time()
         count.add(events)
         count.settled()

@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.workloads import REAL, Judged, zipfsel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 

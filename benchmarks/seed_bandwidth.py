@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.seed_loads import BITS, Chart, by_dimensions, drawn, write
 from benchmarks.workloads import REAL, Judged
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.synth.workload import Terrain, Workload
 
 HOSTS, LENGTHS = 8, (4, 8, 12, 16, 20, 24, 28, 32, 36, 40)

@@ -16,8 +16,8 @@ from benchmarks.bench import Goal, Result, at_least, at_most, rounded
 from benchmarks.seed_loads import BITS, Chart, by_dimensions, drawn, rates, workshop, write
 from benchmarks.workloads import REAL, Judged
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Method, make
 from flowsieve.pipeline.synth.workload import Workload
 

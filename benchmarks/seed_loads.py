@@ -21,8 +21,8 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Workshop, make_over
 from flowsieve.pipeline.report.plots import COLORS, LOOK, MARKERS
 from flowsieve.pipeline.synth.workload import Terrain, Workload
@@ -104,7 +104,7 @@ def by_dimensions(load: Judged, methods: Mapping[str, tuple[str, str]]) -> dict[
         for number in numbers
     }
     plans = [
-        make_over(methods[name][1], shop.material, BITS, chosen[methods[name][0], number], shop.judge)
+        make_over(methods[name][1], shop.training, BITS, chosen[methods[name][0], number], shop.judge)
         for name, number in keys
     ]
     found: dict[str, dict[int, float]] = {name: {} for name in methods}

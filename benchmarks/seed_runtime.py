@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from benchmarks.bench import Goal, Result, at_least, at_most, rounded, seconds
 from benchmarks.seed_loads import BITS, Chart, drawn, write
 from benchmarks.workloads import Judged
-from flowsieve.pipeline.evaluation import match_kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import Matcher
-from flowsieve.pipeline.evaluation.statistics import empty_sums
+from flowsieve.pipeline.matching import match_kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher
+from flowsieve.pipeline.matching.statistics import empty_sums
 from flowsieve.pipeline.planning.selection import brute_force, greedy, matches_along
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
 from flowsieve.pipeline.synth.workload import Workload

@@ -13,10 +13,10 @@ from numba import njit
 
 from benchmarks.bench import Result, at_least, at_most, rounded, seconds
 from benchmarks.workloads import zipfsel
-from flowsieve.pipeline.evaluation import match_kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import Matcher
-from flowsieve.pipeline.evaluation.statistics import empty_sums
+from flowsieve.pipeline.matching import match_kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher
+from flowsieve.pipeline.matching.statistics import empty_sums
 from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.selection import matches_along
 

@@ -24,12 +24,12 @@ import numpy as np
 from benchmarks.bench import Goal, Result, at_most, rounded
 from benchmarks.workloads import REAL, Judged, zipfsel
 from flowsieve.index.sample import EventSample
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.coverage import Listed
+from flowsieve.pipeline.evaluation.coverage import ListedCoverage
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
+from flowsieve.pipeline.evaluation.table_cut import cut_table
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
-from flowsieve.pipeline.planning.table_cut import cut_table
 
 BITS, METHOD, MOST = 23, "lw", 0.6
 BUDGETS = (8, 32)
@@ -63,7 +63,7 @@ def pairs(load: Judged) -> dict[tuple[int, str], Pair]:
         for peer, weighed in PEERS.items():
             sample = EventSample.of(plan, load.events) if weighed else None
             single = Candidate.of(plan, load.filters, budget, sample)
-            assert isinstance(single.coverage, Listed)
+            assert isinstance(single.coverage, ListedCoverage)
             capacity = len(single.coverage.hi)
             start = time.perf_counter()
             cut = cut_table(plan, load.filters, load.events, capacity)

@@ -27,16 +27,16 @@ from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.generators import line
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.evaluation.matcher import Matcher
-from flowsieve.pipeline.evaluation.statistics import add_events, empty_sums, of_sums
+from flowsieve.pipeline.evaluation.table_cut import cut_table
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher
+from flowsieve.pipeline.matching.statistics import add_events, empty_sums, of_sums
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
-from flowsieve.pipeline.planning.table_cut import cut_table
-from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic, Snapshot
+from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 
 SCHEMA = Schema.parse(
     {
@@ -111,7 +111,7 @@ def _warm_replay(events: EventBatch) -> None:
     pubsub = PubSub(SCHEMA, line(3), plan=RegularPlan.make(SCHEMA, bits=6))
     pubsub.advertise("h0", "True")
     pubsub.subscribe("h2", "level < 50 or kind == 'a'")
-    snapshot = Snapshot.of(pubsub.controller.view())
+    snapshot = NetworkSnapshot.of(pubsub.controller.view())
     traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(events, np.zeros(len(events), np.int64), traffic)
     assert traffic.sent[0, 0] == len(events)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree
 
 DEPTH = 4
 
@@ -39,3 +40,19 @@ def finest(part: Dz, depth: int = DEPTH) -> list[Dz]:
     """All cells of the finest level inside a dz."""
     gap = depth - part.length
     return [Dz(part.bits << gap | i, depth) for i in range(1 << gap)]
+
+
+def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
+    """The mean latency on the tree between two of its hosts (or switches, without hosts).
+
+    The hosts' own links are left out. Each link contributes its latency for every pair that it separates.
+    """
+    below = {switch: len(topology.hosts_at(switch)) for switch in tree.switches}
+    if sum(below.values()) < 2:
+        below = dict.fromkeys(tree.switches, 1)
+    total = sum(below.values())
+    length_ms = 0.0
+    for parent, child in reversed(tree.edges):
+        length_ms += below[child] * (total - below[child]) * topology.latency_ms(parent, child)
+        below[parent] += below[child]
+    return length_ms / max(1, total * (total - 1) // 2)

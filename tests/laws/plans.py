@@ -13,7 +13,7 @@ from flowsieve.content.box import Constraint, Interval, Text
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
-from flowsieve.index.axes.cut_axis import Cuts, axis_of
+from flowsieve.index.axes.cut_axis import AxisCuts, axis_of
 from flowsieve.index.axes.grid import neighbour
 from flowsieve.index.plan import KINDS, IndexPlan
 from flowsieve.index.plans.kd import LEAF, KdPlan
@@ -89,7 +89,7 @@ def cuts(draw: st.DrawFn, attribute: Attribute, number: int) -> tuple[int | floa
 
 
 @st.composite
-def halvings(draw: st.DrawFn, attribute: Attribute, most: int) -> Cuts:
+def halvings(draw: st.DrawFn, attribute: Attribute, most: int) -> AxisCuts:
     """An axis that is halved `most` times or less."""
     if attribute.kind == "string" or draw(st.integers(0, 3)) == 0:
         return draw(st.integers(0, min(most, attribute.resolution)))
@@ -98,7 +98,7 @@ def halvings(draw: st.DrawFn, attribute: Attribute, most: int) -> Cuts:
 
 @st.composite
 def grids(draw: st.DrawFn, schema: Schema, names: list[str], bits: int, kind: str) -> IndexPlan:
-    rows: dict[str, Cuts] = {}
+    rows: dict[str, AxisCuts] = {}
     left = bits
     for name in names:
         rows[name] = row = draw(halvings(schema[name], left))
@@ -115,7 +115,7 @@ def grids(draw: st.DrawFn, schema: Schema, names: list[str], bits: int, kind: st
 
 @st.composite
 def kd_plans(draw: st.DrawFn, schema: Schema, names: list[str], bits: int) -> KdPlan:
-    rows: list[Cuts] = []
+    rows: list[AxisCuts] = []
     for name in names:
         attribute = schema[name]
         if attribute.kind == "string" or draw(st.integers(0, 3)) == 0:

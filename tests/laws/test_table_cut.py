@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import EVERY_KIND, cases, filters
 
-from flowsieve.pipeline.planning.table_cut import cut_table
+from flowsieve.pipeline.evaluation.table_cut import cut_table
 
 kinds = pytest.mark.parametrize("kind", EVERY_KIND.split())
 fewer = settings(max_examples=settings.default.max_examples // 2)

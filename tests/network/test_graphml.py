@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 
 from flowsieve.errors import BadTopology
-from flowsieve.network.graphml import great_circle_km, read_graphml, read_positions
+from flowsieve.network.graphml import great_circle_km, read_graphml
 from flowsieve.network.topology import DEFAULT_LATENCY_MS, Link, Topology
 from flowsieve.network.tree import center_tree
 
@@ -93,18 +93,18 @@ def test_latency_is_the_time_of_light_in_fibre_where_both_ends_have_a_place(writ
     assert latency["rome", "nowhere"] == DEFAULT_LATENCY_MS
 
 
-def test_positions_are_given_for_switches_that_have_a_sensible_place(write: Writer) -> None:
-    path = write(
-        f'{HEAD}{KEYS}<graph edgedefault="undirected">{place("a", 52.5, 13.4)}{place("b", 99, 0)}'
-        f'{place("c", float("nan"), 0)}<node id="d"/></graph></graphml>'
-    )
-    assert read_positions(path) == {"a": (13.4, 52.5)}
+def test_a_switch_without_a_sensible_place_is_near_to_all(write: Writer) -> None:
+    nodes = place("a", 52.5, 13.4) + place("b", 99, 0) + place("c", float("nan"), 0) + '<node id="d"/>'
+    edges = "".join(f'<edge source="a" target="{end}"/>' for end in "bcd")
+    path = write(f'{HEAD}{KEYS}<graph edgedefault="undirected">{nodes}{edges}</graph></graphml>')
+    assert [link.latency_ms for link in read_graphml(path)[1]] == [DEFAULT_LATENCY_MS] * 3
 
 
 def test_keys_without_a_type_are_read_all_the_same(write: Writer) -> None:
     untyped = KEYS.replace(' attr.type="double"', "")
-    path = write(f'{HEAD}{untyped}<graph edgedefault="undirected">{place("a", 1, 2)}</graph></graphml>')
-    assert read_positions(path) == {"a": (2.0, 1.0)}
+    nodes = place("a", 1, 2) + place("b", 1, 20) + '<edge source="a" target="b"/>'
+    path = write(f'{HEAD}{untyped}<graph edgedefault="undirected">{nodes}</graph></graphml>')
+    assert [link.latency_ms for link in read_graphml(path)[1]] == [pytest.approx(2001 / 200, rel=0.01)]
 
 
 def test_great_circles_are_as_long_as_the_earth_is_round() -> None:

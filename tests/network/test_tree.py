@@ -7,12 +7,13 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+from networks import mean_distance_ms
 
 from flowsieve.errors import BadPlan, BadTopology
 from flowsieve.index.dz import Dz
 from flowsieve.network.generators import fat_tree, grid, line, random_connected, ring, star
 from flowsieve.network.topology import Link, Topology
-from flowsieve.network.tree import SpanningTree, TreeMap, center_tree, mean_distance_ms, route
+from flowsieve.network.tree import SpanningTree, TreeMap, center_tree
 
 
 def busiest_share(topology: Topology, trees: TreeMap) -> float:
@@ -138,35 +139,6 @@ def test_one_switch_is_its_own_tree() -> None:
     tree = center_tree(topology)
     assert (tree.root, tree.edges, mean_distance_ms(topology, tree)) == ("s0", (), 0.0)
     assert len(TreeMap.spread(topology, 4)) == 4
-
-
-def test_a_route_lists_switches_and_the_ports_out_of_them() -> None:
-    topology = Topology.make([("s1", "s2"), ("s2", "s3")], {"h1": "s1", "h2": "s3", "h3": "s3"})
-    tree = center_tree(topology)
-    assert route(tree, topology, "h1", "h3") == (("s1", 1), ("s2", 2), ("s3", 3))
-    assert route(tree, topology, "h2", "h3") == (("s3", 3),)
-    assert route(tree, topology, "h2", "h2") == ()
-
-
-def test_a_route_follows_its_ports_from_host_to_host() -> None:
-    topology = fat_tree(4)
-    tree = center_tree(topology)
-    for a in topology.hosts:
-        for b in topology.hosts:
-            at = topology.hosts[a]
-            for switch, port in route(tree, topology, a, b):
-                assert switch == at
-                at = topology.neighbour(switch, port)
-            assert at == (b if a != b else topology.hosts[a])
-
-
-def test_there_is_no_route_to_a_host_that_is_cut_off_or_unknown() -> None:
-    topology = Topology.make([("a", "b"), ("b", "c"), ("x", "y")], {"h1": "a", "h2": "x"})
-    tree = center_tree(topology)
-    with pytest.raises(BadTopology, match="host 'h2' at switch 'x' is cut off"):
-        route(tree, topology, "h1", "h2")
-    with pytest.raises(BadTopology, match="there is no host 'h3'"):
-        route(tree, topology, "h3", "h1")
 
 
 def test_a_single_tree_serves_every_dz() -> None:

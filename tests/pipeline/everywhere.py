@@ -19,14 +19,14 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.pipeline.evaluation.covers import candidates_on, table_candidates
 from flowsieve.pipeline.evaluation.evaluation import evaluate
-from flowsieve.pipeline.evaluation.statistics import statistics
+from flowsieve.pipeline.matching.statistics import statistics
 from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
 from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
-from flowsieve.pipeline.replay.network_snapshot import Snapshot
+from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
 from flowsieve.pipeline.replay.replay import at_hosts, replay
-from flowsieve.pipeline.runtime.event_sample import Drawn
+from flowsieve.pipeline.runtime.spark_sample import SparkSample
 from flowsieve.pipeline.runtime.spark_session import session
 from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.synth.workload import Workload
@@ -64,7 +64,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     with phase(spark, "planning"), workshop_on(events, wanted, 12, 4, EVENTS, most=1_500) as shop:
         made = [make_plan(method, shop, UNHURRIED) for method in METHODS]
     with phase(spark, "covers"):
-        drawn = Drawn.of(events, WORKLOAD.schema, EVENTS, 1_000)
+        drawn = SparkSample.of(events, WORKLOAD.schema, EVENTS, 1_000)
         plans = [one.plan for one in made]
         candidates = candidates_on(spark, plans, filters, 4)
         candidates += candidates_on(spark, plans[-1:], filters, 4, drawn)
@@ -75,7 +75,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
     with phase(spark, "replay"):
         source = at_hosts(sent, setting.topology).events.repartition(PARTS)
-        replayed = replay(source, Snapshot.of(settled(setting).controller.view()))
+        replayed = replay(source, NetworkSnapshot.of(settled(setting).controller.view()))
     schema: Schema = infer_schema(spark, events_file).schema
     intake = read_events(spark, events_file, schema)
     return {
@@ -122,7 +122,7 @@ def places(spark: SparkSession) -> list[tuple[str, str]]:
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import flowsieve
-        from flowsieve.pipeline.evaluation.statistics import worker
+        from flowsieve.pipeline.matching.statistics import worker
 
         for _ in batches:
             pass

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import everywhere
 import pytest
-from replay_material import write_scenario
+from replay_scenario import write_scenario
 
 import flowsieve
-from flowsieve.pipeline.runtime.spark_session import package_zip
+from flowsieve.pipeline.runtime.shipped_package import package_zip
 from flowsieve.testing.spark_cluster import cluster, connect_server
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ KEYS = (
 
 @pytest.fixture(scope="module")
 def workload(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from flowsieve.pipeline.reading.frame_files import write_frame
     from flowsieve.pipeline.reading.schema_file import write_schema
+    from flowsieve.pipeline.runtime.frame_files import write_frame
     from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
     from flowsieve.pipeline.synth.workload import Workload
 

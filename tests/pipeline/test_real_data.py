@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from flowsieve.pipeline.evaluation.statistics import statistics
+from flowsieve.pipeline.matching.statistics import statistics
 from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import read_subscriptions

@@ -223,7 +223,7 @@ def test_broken_toml_is_told_with_its_line(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("deep", ["x = " + "[" * 5000 + "]" * 5000, "x = " + "9" * 5000])
-def test_toml_beyond_all_measure_is_no_traceback(folder: Folder, deep: str) -> None:
+def test_toml_nested_too_deeply_is_no_traceback(folder: Folder, deep: str) -> None:
     has(folder.mistake(index=deep + "\n"), "scenario.toml", "TOML")
 
 
@@ -329,7 +329,7 @@ def test_broken_graphml_is_told_with_its_line(folder: Folder) -> None:
         ("[1]", ["plan.json", "kind"]),
         ('{"kind": "regulra"}', ["plan.json", "'regulra'", "did you mean 'regular'"]),
         ('{"kind": "regular", "schema": "00"}', ["plan.json", "'00'", "digest"]),
-        ("[" * 100_000, ["plan.json", "beyond all measure"]),
+        ("[" * 100_000, ["plan.json", "nested too deeply"]),
     ],
 )
 def test_a_plan_that_does_not_fit_is_told(folder: Folder, plan: str, parts: list[str]) -> None:

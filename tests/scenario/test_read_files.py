@@ -235,8 +235,8 @@ def test_a_mistake_in_flows_is_told_with_its_line(
         ('{"switch": "s1"}', ["flows.json", "right is a list"]),
         ("[5]", ["flows.json line 1", "5", "right is {switch"]),
         ('[{"switch": "s1", "priority": 1, "dts": "::/0", "out": []}]', ["'dst'", "did you mean 'dts'"]),
-        ("[" * 100_000, ["flows.json", "beyond all measure"]),
-        ("[" + "9" * 5000 + "]", ["flows.json", "beyond all measure"]),
+        ("[" * 100_000, ["flows.json", "nested too deeply"]),
+        ("[" + "9" * 5000 + "]", ["flows.json", "nested too deeply"]),
     ],
 )
 def test_a_file_that_is_no_dump_is_told(scenario: Scenario, content: str, parts: list[str]) -> None:

@@ -25,8 +25,8 @@ from flowsieve.cli.options import (
     Wanted,
 )
 from flowsieve.errors import BadInput
-from flowsieve.pipeline.reading.frame_files import check_format, check_free, write_frame
 from flowsieve.pipeline.reading.schema_file import read_schema, write_schema
+from flowsieve.pipeline.runtime.frame_files import check_format, check_free, write_frame
 from flowsieve.pipeline.runtime.work import working
 from flowsieve.pipeline.synth.workload import CHOICES, Workload
 
@@ -98,7 +98,7 @@ def synth(
     check_free(out, list(names.values()), overwrite)
     if parts is not None and parts < 1:
         raise BadInput(f"--parts is {parts}; right is 1 or more")
-    with working(master) as work:
+    with working(show.progress, master) as work:
         from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 
         start = time.perf_counter()
@@ -157,9 +157,9 @@ def ingest(
     declared = None if schema is None else read_schema(schema)
     if out is not None:
         check_free(out, ["events.parquet", "subscriptions.parquet", "aside.csv", "schema.toml"], overwrite)
-    with working(master) as work:
+    with working(show.progress, master) as work:
         from flowsieve.pipeline.reading.infer import infer_schema
-        from flowsieve.pipeline.reading.ingest import Intake, read_events
+        from flowsieve.pipeline.reading.ingest import IngestedEvents, read_events
         from flowsieve.pipeline.reading.rejects import write_aside
         from flowsieve.pipeline.reading.subscriptions import Subscribed, read_subscriptions
 
@@ -171,7 +171,7 @@ def ingest(
             declared = found.schema
             write_schema(infer, declared, f"found in {events}")
             result["passed_over"] = dict(found.passed_over)
-        intake: Intake | None = None
+        intake: IngestedEvents | None = None
         subscribed: Subscribed | None = None
         if subscriptions is not None:
             with work.watched("subscriptions"):
@@ -212,8 +212,8 @@ def stats(
 ) -> int:
     """Show what a workload is like: spread, matches, overlap and selectivity per dimension; who gets how much."""
     space = read_schema(schema)
-    with working(master, max_bad, time_column) as work:
-        from flowsieve.pipeline.evaluation.statistics import statistics
+    with working(show.progress, master, max_bad, time_column) as work:
+        from flowsieve.pipeline.matching.statistics import statistics
 
         start = time.perf_counter()
         subscribed = work.subscriptions(subscriptions, space)

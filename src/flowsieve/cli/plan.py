@@ -29,8 +29,8 @@ from flowsieve.pipeline.runtime.work import working
 
 if TYPE_CHECKING:
     from flowsieve.pipeline.planning.holdout import Holdout
-    from flowsieve.pipeline.reading.ingest import Intake
-    from flowsieve.pipeline.runtime.event_sample import Drawn
+    from flowsieve.pipeline.reading.ingest import IngestedEvents
+    from flowsieve.pipeline.runtime.spark_sample import SparkSample
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,10 +95,10 @@ def plan(
     check_max_dz(max_dz)
     if deadline <= 0:
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
-    with working(master, max_bad, time_column) as work:
+    with working(show.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.planning.holdout import Holdout, fingerprint
+        from flowsieve.pipeline.planning.plan_file import Planned, write_plan
         from flowsieve.pipeline.planning.spark_planning import check_method, make_plan, workshop_on
-        from flowsieve.pipeline.reading.plan_file import Planned, write_plan
 
         check_method(method)
         subscribed = work.subscriptions(subscriptions, space)
@@ -178,14 +178,14 @@ def evaluate(
     if table is not None and table < 1:
         raise BadInput(f"--table is {table}; right is a number of entries from 1 on")
     declared = None if schema is None else read_schema(schema)
-    from flowsieve.pipeline.reading.plan_file import judged_on, read_plans
+    from flowsieve.pipeline.planning.plan_file import judged_on, read_plans
 
     contenders = read_plans(plan, declared)
     space = contenders.schema
-    with working(master, max_bad, time_column) as work:
+    with working(show.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.evaluation.covers import candidates_on, table_candidates
         from flowsieve.pipeline.evaluation.evaluation import evaluate as count
-        from flowsieve.pipeline.runtime.event_sample import Drawn
+        from flowsieve.pipeline.runtime.spark_sample import SparkSample
 
         wanted = work.subscriptions(subscriptions, space).subscriptions
         intake = work.events(events, space)
@@ -195,7 +195,7 @@ def evaluate(
         weights = None
         if sample is not None:
             some = work.events(sample, space)
-            weights = Drawn.of(some.events, space, some.account.good)
+            weights = SparkSample.of(some.events, space, some.account.good)
         with work.watched("covers"):
             if table is None:
                 candidates = candidates_on(work.spark, contenders.plans, wanted.filters, max_dz, weights)
@@ -225,12 +225,12 @@ def evaluate(
     return 1 if any(score.false_negatives for score in scores.values()) else 0
 
 
-def _planned_on(rule: Holdout | None, intake: Intake) -> Drawn:
+def _planned_on(rule: Holdout | None, intake: IngestedEvents) -> SparkSample:
     """A sample of the events that a plan was made from."""
-    from flowsieve.pipeline.runtime.event_sample import Drawn
+    from flowsieve.pipeline.runtime.spark_sample import SparkSample
 
     if rule is None:
         raise BadInput(
             "--table needs events to cut the table by, and those given are all judged; give others: --sample E2"
         )
-    return Drawn.of(rule.planned_on(intake.events), intake.schema, intake.account.good)
+    return SparkSample.of(rule.planned_on(intake.events), intake.schema, intake.account.good)

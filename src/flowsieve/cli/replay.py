@@ -27,12 +27,12 @@ from flowsieve.cli.options import (
     check_max_dz,
 )
 from flowsieve.errors import BadInput
-from flowsieve.pipeline.reading.frame_files import check_free
 from flowsieve.pipeline.reading.schema_file import read_schema
+from flowsieve.pipeline.runtime.frame_files import check_free
 from flowsieve.pipeline.runtime.work import Work, working
 
 if TYPE_CHECKING:
-    from flowsieve.pipeline.reading.plan_file import Contenders
+    from flowsieve.pipeline.planning.plan_file import Contenders
     from flowsieve.pipeline.report.report_page import Shown
     from flowsieve.pipeline.report.sweeps import Sweep
 
@@ -82,12 +82,12 @@ def replay(
     with show.progress() as progress:
         stage = settled(setting, progress)
     show.note("refused", stage.refused[:SHOWN], len(stage.refused))
-    with working(master, max_bad, time_column) as work:
-        from flowsieve.pipeline.replay.network_snapshot import Snapshot
+    with working(show.progress, master, max_bad, time_column) as work:
+        from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
         from flowsieve.pipeline.replay.replay import at_hosts
         from flowsieve.pipeline.replay.replay import replay as send
 
-        snapshot = Snapshot.of(stage.controller.view(dump))
+        snapshot = NetworkSnapshot.of(stage.controller.view(dump))
         intake = work.events(events, setting.schema, lambda read: at_hosts(read, setting.topology, host))
         with work.watched("events"):
             replayed = send(intake.events, snapshot)
@@ -157,11 +157,11 @@ def report(
     swept, pictures = Sweep(()), list[Shown]()
     facts = ["Drawn from results that were there already."]
     if plan and events is not None and subscriptions is not None:
-        from flowsieve.pipeline.reading.plan_file import read_plans
+        from flowsieve.pipeline.planning.plan_file import read_plans
 
         contenders = read_plans(plan, None if schema is None else read_schema(schema))
         labels = _labels(plan, contenders.methods)
-        with working(master, max_bad, time_column) as work:
+        with working(show.progress, master, max_bad, time_column) as work:
             swept, pictures, facts = _measured(
                 work, contenders, labels, (events, subscriptions), across, max_dz
             )
@@ -204,11 +204,11 @@ def _measured(
     max_dz: int,
 ) -> tuple[Sweep, list[Shown], list[str]]:
     """What plans are worth on events and subscriptions, the pictures of them, and what was measured on what."""
-    from flowsieve.pipeline.reading.plan_file import judged_on
+    from flowsieve.pipeline.planning.plan_file import judged_on
     from flowsieve.pipeline.report.figures import of_plans
     from flowsieve.pipeline.report.plots import MOST_DOTS
     from flowsieve.pipeline.report.sweeps import covers_of, sweep, trials_of
-    from flowsieve.pipeline.runtime.event_sample import Drawn
+    from flowsieve.pipeline.runtime.spark_sample import SparkSample
 
     events, subscriptions = files
     plans = dict(zip(labels, contenders.plans, strict=True))
@@ -218,7 +218,7 @@ def _measured(
         rules = {*contenders.held_back(intake.events)}
         rule = rules.pop() if len(rules) == 1 else None  # plans are compared on the same events
         judged = intake.events if rule is None else rule.judged_on(intake.events)
-        drawn = Drawn.of(intake.events, contenders.schema, intake.account.good, MOST_DOTS)
+        drawn = SparkSample.of(intake.events, contenders.schema, intake.account.good, MOST_DOTS)
         dots = drawn.ask(lambda events: events)  # the few that a picture shows
     pictures = list(of_plans(plans, dots, wanted.filters, axes))
     trials = list(trials_of(plans, max_dz))

@@ -86,7 +86,9 @@ def read_json(path: Path, what: str) -> tuple[object, str]:
             place=place(path, error.lineno),
         ) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists in lists
-        raise BadScenario(f"is JSON beyond all measure: {error}; right is {what}", place=str(path)) from None
+        raise BadScenario(
+            f"is JSON nested too deeply, or with too long a number: {error}; right is {what}", place=str(path)
+        ) from None
 
 
 def csv_rows(text: str, path: Path) -> Iterator[Row]:

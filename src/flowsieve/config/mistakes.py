@@ -1,4 +1,4 @@
-"""Mistakes gathered while reading, so that whoever made several is told of several."""
+"""Mistakes gathered while reading, so that several are told at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mistakes:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many as anybody wants to read at once."""
+        """Whether there are as many as are shown at once."""
         return len(self._found) >= MOST
 
     def add(self, message: str, place: str) -> None:

@@ -15,8 +15,8 @@ from flowsieve.config.mistakes import Mistakes
 from flowsieve.content.schema import nearest_of, shown
 from flowsieve.errors import BadScenario
 
-Key = str | int  # an int counts the entries of a list
-Keys = tuple[Key, ...]
+TomlKey = str | int  # an int counts the entries of a list
+TomlPath = tuple[TomlKey, ...]
 
 TOKEN = re.compile(
     r""""{3}(?:\\.|[^\\])*?"{3,5} | '{3}.*?'{3,5} | "(?:\\.|[^"\\])*" | '[^']*' | \#[^\n]*
@@ -31,7 +31,7 @@ class Section:
     What is wrong or missing comes back as None: reading goes on to find the next mistake.
     """
 
-    def __init__(self, table: Mapping[str, Any], keys: Keys, lines: Lines, mistakes: Mistakes) -> None:
+    def __init__(self, table: Mapping[str, Any], keys: TomlPath, lines: Lines, mistakes: Mistakes) -> None:
         self.table = table
         self.mistakes = mistakes
         self._keys = keys
@@ -49,7 +49,9 @@ class Section:
             ValueError,
             RecursionError,
         ) as error:  # a number of thousands of digits, lists in lists in lists
-            raise BadScenario(f"is TOML beyond all measure: {error}", place=str(path)) from None
+            raise BadScenario(
+                f"is TOML nested too deeply, or with too long a number: {error}", place=str(path)
+            ) from None
 
     def __contains__(self, key: str) -> bool:
         return key in self.table
@@ -59,14 +61,14 @@ class Section:
         """The file that the table stands in."""
         return self._lines.path
 
-    def place(self, *keys: Key) -> str:
+    def place(self, *keys: TomlKey) -> str:
         """Where a key stands, or else the table that it would stand in."""
         return self._lines.place(self._keys + keys)
 
-    def wrong(self, key: Key, message: str) -> None:
+    def wrong(self, key: TomlKey, message: str) -> None:
         self.mistakes.add(message, self.place(key))
 
-    def kept(self, *keys: Key) -> AbstractContextManager[None]:
+    def kept(self, *keys: TomlKey) -> AbstractContextManager[None]:
         """Keep a mistake that is raised inside and concerns a key."""
         return self.mistakes.kept(partial(self.place, *keys))
 
@@ -151,16 +153,16 @@ class Lines:
         self.path = path
         self._text = text.replace("\r\n", "\n")
 
-    def place(self, keys: Keys) -> str:
+    def place(self, keys: TomlPath) -> str:
         while keys and keys not in self._lines:
             keys = keys[:-1]
         return place(self.path, self._lines[keys]) if keys else str(self.path)
 
     @cached_property
-    def _lines(self) -> dict[Keys, int]:
-        lines: dict[Keys, int] = {}
-        counts: dict[Keys, int] = {}  # how many tables of a list there were so far
-        above: Keys = ()
+    def _lines(self) -> dict[TomlPath, int]:
+        lines: dict[TomlPath, int] = {}
+        counts: dict[TomlPath, int] = {}  # how many tables of a list there were so far
+        above: TomlPath = ()
         for text, line, inner in self._statements():
             fragment = tomllib.loads(text)
             if text.startswith("["):
@@ -202,7 +204,9 @@ class Lines:
             line += token.count("\n")
 
 
-def _note(lines: dict[Keys, int], above: Keys, value: object, line: int, inner: tuple[int, ...]) -> None:
+def _note(
+    lines: dict[TomlPath, int], above: TomlPath, value: object, line: int, inner: tuple[int, ...]
+) -> None:
     """Write down the line of every key in a value, which begins on the line."""
     if isinstance(value, dict):
         for key, part in value.items():

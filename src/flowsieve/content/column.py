@@ -20,18 +20,18 @@ from pyarrow import compute
 from flowsieve.content.schema import LARGEST_INT, Attribute, shown
 from flowsieve.errors import BadCell, BadValue
 
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Objects = NDArray[np.object_]
 
 BOOL_WORDS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 NO_INT = LARGEST_INT + 2.0  # the first float beyond all ints of any attribute
 
 
-def numbers(attribute: Attribute, series: Any) -> Numbers:
+def numbers(attribute: Attribute, series: Any) -> Floats:
     """The numbers of an int or float attribute; NaN where the cell is empty."""
     dtype = series.dtype
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
-        out: Numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        out: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
         if types.is_integer_dtype(dtype) and np.any(np.abs(out) == LARGEST_INT):
             out = _exact_ends(series.to_numpy(dtype=object), out)
         return out
@@ -44,7 +44,7 @@ def numbers(attribute: Attribute, series: Any) -> Numbers:
     return _exact_ends(cells, out) if attribute.kind == "int" else out
 
 
-def places(attribute: Attribute, series: Any) -> tuple[Numbers, Objects | None]:
+def places(attribute: Attribute, series: Any) -> tuple[Floats, Objects | None]:
     """The places of an enum's or bool's words, NaN where there is none; and the cells, if one is unknown."""
     try:
         codes, words = pd.factorize(series)
@@ -70,12 +70,12 @@ def strings(series: Any) -> Objects:
     return cells
 
 
-def _parsed(attribute: Attribute, cells: Objects) -> Numbers:
+def _parsed(attribute: Attribute, cells: Objects) -> Floats:
     """The cells as numbers, each rounded once and correctly; all at once if they are all text."""
     try:
         texts = compute.utf8_trim_whitespace(pa.array(cells, type=pa.string(), from_pandas=True))
         filled = compute.if_else(compute.equal(texts, ""), None, texts)
-        out: Numbers = filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+        out: Floats = filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
         return out
     except (TypeError, ValueError):  # not all text, or not all numbers
         missing = pd.isna(cells)
@@ -102,7 +102,7 @@ def _number(attribute: Attribute, row: int, cell: Any) -> float:
         raise BadCell(message, row=row, column=attribute.name) from None
 
 
-def _exact_ends(cells: Objects, out: Numbers) -> Numbers:
+def _exact_ends(cells: Objects, out: Floats) -> Floats:
     """The same numbers, with integers that were rounded to ±2^53 from beyond it moved out of every range."""
     for row in np.flatnonzero(np.abs(out) == LARGEST_INT):
         cell = cells[row].decode() if isinstance(cells[row], bytes) else str(cells[row])

@@ -100,7 +100,7 @@ class Filter:
         """Whether every event that matches the other matches this one, if need be by several boxes together.
 
         The answer is exact as long as the work stays within a bound, which takes hundreds of interlocking
-        boxes to reach; beyond it the answer is no, the safe one: who believes in no covering loses nothing.
+        boxes to reach; beyond it the answer is no, which is safe: without covering nothing is lost.
         """
         self._check_schema(other)
         known = set(self.boxes)

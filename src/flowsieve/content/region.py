@@ -156,7 +156,7 @@ class Algebra:
         return out
 
     def _joined(self, region: Region, i: int) -> Region:
-        """The same region, with products made one that differ in attribute i alone."""
+        """The same region, with products joined that differ in attribute i alone."""
         groups: dict[frozenset[tuple[int, Cuts]], list[Cuts]] = {}
         out = []
         for product in region:

@@ -250,7 +250,7 @@ def listed(values: Iterable[str], limit: int = 8) -> str:
 
 
 def nearest_of(name: str, known: Iterable[str]) -> str:
-    """`nearest`, but quick whatever is asked: among the first thousand, and for a name of sane length."""
+    """`nearest`, bounded: among the first thousand names, and for a name that is not too long."""
     return nearest(name, islice(known, 1000)) if len(name) <= 100 else ""
 
 

@@ -56,7 +56,7 @@ class DzSet:
 
     @classmethod
     def _sealed(cls, arrays: tuple[Words, Words, Lengths]) -> DzSet:
-        """A set of arrays that are known to be canonical, and nobody else's."""
+        """A set of arrays that are known to be canonical, and that nobody else holds."""
         made = cls.__new__(cls)
         made._seal(*arrays)
         return made
@@ -86,7 +86,7 @@ class DzSet:
 
     @classmethod
     def cut(cls, hi: Words, lo: Words, length: Lengths, sizes: Iterable[int]) -> list[DzSet]:
-        """Sets of so many dz each that stand one after the other in arrays, as they stood in the sets' own."""
+        """Sets whose dz stand one set after the other in arrays, each set with its number of dz."""
         if not hi.shape == lo.shape == length.shape or int(kernel.first_untidy(hi, lo, length)) >= 0:
             raise BadInput("the arrays are none that sets of dz were written into")
         made, start = [], 0

@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Compiled operations on sorted arrays of dz; each has its plain twin of the same name in `algebra`.
+"""Compiled operations on sorted arrays of dz; each has its plain twin of the same name in `index.algebra`.
 
 A dz stands left-aligned in 128 bits: `hi` the upper 64, `lo` the lower, zero behind its `length`. Arrays are
 sorted by (hi, lo, length), so that a cell stands before the cells inside it. Results are written into arrays

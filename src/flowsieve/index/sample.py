@@ -25,8 +25,8 @@ class EventSample:
     """The dz of some events under a plan, sorted, and each event's place on every axis (a row per dz).
 
     Made once, used for any number of covers under the same plan. An event of several dz counts for each. In
-    every cell it counts as if `prior` more events lay there, spread evenly: cells that it never hit are not
-    free, where it is thin volume decides.
+    every cell `prior` more events are assumed, spread evenly: so cells without events are not free, and
+    where there are few events the volume decides.
     """
 
     plan: IndexPlan

@@ -14,7 +14,7 @@ from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.extent import Extent, intersection, remainders
 from flowsieve.index.plan import IndexPlan
 
-Event = dict[str, object]  # by attribute; an Unfound stands for a string that cannot be named
+EventValues = dict[str, object]  # by attribute; an Unfound stands for a string that cannot be named
 
 
 def uncovered(plan: IndexPlan, wanted: Filter, cells: DzSet) -> Dz | None:
@@ -27,13 +27,13 @@ def uncovered(plan: IndexPlan, wanted: Filter, cells: DzSet) -> Dz | None:
     return None
 
 
-def meet(plan: IndexPlan, dz: Dz, filters: Sequence[Filter]) -> Event | None:
+def meet(plan: IndexPlan, dz: Dz, filters: Sequence[Filter]) -> EventValues | None:
     """An event in a cell that all filters match; None if there is none."""
     events = (_meet_in(plan.schema, extent, filters) for extent in plan.extents(cell_of(plan, dz)))
     return next((event for event in events if event is not None), None)
 
 
-def _meet_in(schema: Schema, extent: Extent, filters: Sequence[Filter]) -> Event | None:
+def _meet_in(schema: Schema, extent: Extent, filters: Sequence[Filter]) -> EventValues | None:
     choices = [_boxes_in(schema, extent, wanted) for wanted in filters]
     stack: list[tuple[Box, int]] = [(extent.within, 0)]  # what the first so many filters share
     while stack:
@@ -60,7 +60,7 @@ def _touches(schema: Schema, extent: Extent, box: Box) -> bool:
     return True
 
 
-def _event_in(schema: Schema, extent: Extent, box: Box) -> Event | None:
+def _event_in(schema: Schema, extent: Extent, box: Box) -> EventValues | None:
     """An event in an extent and in a box, which may miss each other after all."""
     for piece in remainders(schema, box, extent.without):
         event = _event_at(schema, extent, piece)
@@ -69,10 +69,10 @@ def _event_in(schema: Schema, extent: Extent, box: Box) -> Event | None:
     return None
 
 
-def _event_at(schema: Schema, extent: Extent, box: Box) -> Event | None:
+def _event_at(schema: Schema, extent: Extent, box: Box) -> EventValues | None:
     """An event at the places of an extent and in a box."""
     places = {axis.attribute.name: i for i, axis in enumerate(extent.axes)}
-    event: Event = {}
+    event: EventValues = {}
     for attribute, constraint in zip(schema, box, strict=True):
         point: int | float | str | Unfound | None
         if attribute.name in places:
@@ -89,7 +89,7 @@ def _event_at(schema: Schema, extent: Extent, box: Box) -> Event | None:
     return event
 
 
-def _lies_in(schema: Schema, event: Event, box: Box) -> bool:
+def _lies_in(schema: Schema, event: EventValues, box: Box) -> bool:
     return all(
         constraint.admits(attribute.number(event[attribute.name]))
         for attribute, constraint in zip(schema, box, strict=True)

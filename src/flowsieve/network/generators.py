@@ -6,9 +6,9 @@ Hosts are dealt round robin to the switches at the edge; by default each of thes
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from random import Random
 from types import MappingProxyType
 
 from flowsieve.errors import BadTopology, nearest
@@ -96,7 +96,7 @@ def random_connected(n: int, extra: int = 0, seed: int = 0, hosts: int | None = 
     if extra > room or extra > 10 * MAX_SWITCHES:
         most = min(room, 10 * MAX_SWITCHES)
         raise BadTopology(f"random: extra is {extra}; {n} switches take at most {most} links beyond a tree")
-    dice = random.Random(seed)
+    dice = Random(seed)
     pairs = {(dice.randrange(i), i): None for i in range(1, n)}
     if 2 * extra > room:  # nearly all pairs are wanted, so trying at random would rarely meet a free one
         free = [(a, b) for b in range(n) for a in range(b) if (a, b) not in pairs]

@@ -29,13 +29,6 @@ def read_graphml(path: str | Path) -> tuple[tuple[str, ...], tuple[Link, ...]]:
     return tuple(graph.nodes), links
 
 
-def read_positions(path: str | Path) -> dict[str, tuple[float, float]]:
-    """Where to draw the switches that have coordinates: x is the longitude, y the latitude, in degrees."""
-    return {
-        switch: (longitude, latitude) for switch, (latitude, longitude) in _places(_read(Path(path))).items()
-    }
-
-
 def _read(path: Path) -> Any:
     """The file as a networkx multigraph; whatever is wrong with it becomes an error that names the file."""
     import networkx as nx  # which takes a while, and few need it

@@ -111,7 +111,7 @@ def length_ns(mesh: Mesh, loads: NDArray[np.int64]) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class RootCandidate:
     """A tree that might be chosen, and what it would cost."""
 
     tree: RootedTree
@@ -120,7 +120,7 @@ class Candidate:
     reach_ns: int  # from the root to all hosts: tells apart roots whose trees are the same
 
     @classmethod
-    def of(cls, mesh: Mesh, root: int) -> Candidate:
+    def of(cls, mesh: Mesh, root: int) -> RootCandidate:
         tree = shortest_paths(mesh, root)
         loads = pair_loads(mesh, tree)
         reach_ns = sum(hosts * ns for hosts, ns in zip(mesh.weight, tree.distance_ns, strict=True))
@@ -132,9 +132,9 @@ class Candidate:
         return self.length_ns, int(self.loads.sum()), self.reach_ns, self.tree.root
 
 
-def rank_roots(mesh: Mesh) -> list[Candidate]:
+def rank_roots(mesh: Mesh) -> list[RootCandidate]:
     """The trees worth considering, best first."""
-    candidates = (Candidate.of(mesh, root) for root in _promising(mesh))
+    candidates = (RootCandidate.of(mesh, root) for root in _promising(mesh))
     return sorted(candidates, key=lambda candidate: candidate.rank)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
 
 from flowsieve.errors import BadPlan, BadTopology, nearest
 from flowsieve.index.dz import WHOLE_SPACE, Dz
@@ -19,13 +17,6 @@ from flowsieve.network.topology import Topology
 
 MAX_TREES = 1024
 ALIGNED_BITS = 128  # of Dz.aligned
-
-
-class TreeHop(NamedTuple):
-    """A switch on a route, and the port by which the packet leaves it."""
-
-    switch: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,37 +132,6 @@ def center_tree(topology: Topology) -> SpanningTree:
     """The shortest-path tree with the shortest mean path between two hosts (or switches, without hosts)."""
     mesh = Mesh.of(topology)
     return _named(mesh, rank_roots(mesh)[0].tree)
-
-
-def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
-    """The mean latency on the tree between two of its hosts (or switches, without hosts).
-
-    The hosts' own links are left out. Each link contributes its latency for every pair that it separates.
-    """
-    below = {switch: len(topology.attached_at(switch)) for switch in tree.switches}
-    if sum(below.values()) < 2:
-        below = dict.fromkeys(tree.switches, 1)
-    total = sum(below.values())
-    length_ms = 0.0
-    for parent, child in reversed(tree.edges):
-        length_ms += below[child] * (total - below[child]) * topology.latency_ms(parent, child)
-        below[parent] += below[child]
-    return length_ms / max(1, total * (total - 1) // 2)
-
-
-def route(tree: SpanningTree, topology: Topology, from_host: str, to_host: str) -> tuple[TreeHop, ...]:
-    """The switches that a packet passes from one host to another, and the ports by which it leaves them."""
-    start, end = topology.endpoint(from_host), topology.endpoint(to_host)
-    for host, endpoint in ((from_host, start), (to_host, end)):
-        if endpoint.switch not in tree:
-            raise BadTopology(
-                f"host {host!r} at switch {endpoint.switch!r} is cut off: the tree does not reach it"
-            )
-    if from_host == to_host:
-        return ()
-    path = tree.path(start.switch, end.switch)
-    steps = (TreeHop(at, topology.port(at, after)) for at, after in pairwise(path))
-    return (*steps, TreeHop(end.switch, end.port))
 
 
 def endpoints_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:

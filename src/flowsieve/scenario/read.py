@@ -15,7 +15,7 @@ from flowsieve.flow.tables.compiler import Tables
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
-from flowsieve.scenario.request_files import Filters, Ledger, read_requests
+from flowsieve.scenario.request_files import Filters, RequestBook, read_requests
 
 PARTS = ("schema", "index", "network", "step")
 STEP_KEYS = ("requests", "events")
@@ -122,7 +122,7 @@ def _read_steps(
     files: list[tuple[str, Path]], index: IndexSection, topology: Topology, mistakes: Mistakes
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
-    filters, ledger = Filters(index.schema, index.check_cover), Ledger()
+    filters, book = Filters(index.schema, index.check_cover), RequestBook()
     from flowsieve.scenario.event_files import EventFile, check_ids  # it takes a while to be imported
 
     event_files: list[EventFile] = []
@@ -130,7 +130,7 @@ def _read_steps(
         if mistakes.full:
             return
         if kind == "requests":
-            yield RequestStep(path, *read_requests(path, filters, topology, ledger, mistakes))
+            yield RequestStep(path, *read_requests(path, filters, topology, book, mistakes))
             continue
         with mistakes.kept():
             file = EventFile.read(path, index.schema, topology)

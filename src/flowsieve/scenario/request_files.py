@@ -49,7 +49,7 @@ class _Made(NamedTuple):
 
 
 @dataclass(slots=True)
-class Ledger:
+class RequestBook:
     """What is advertised and subscribed after the requests so far; each side has its own ids."""
 
     active: dict[Side, dict[str, _Made]] = field(default_factory=lambda: {side: {} for side in Side})
@@ -80,9 +80,9 @@ class Ledger:
 
 
 def read_requests(
-    path: Path, filters: Filters, topology: Topology, ledger: Ledger, mistakes: Mistakes
+    path: Path, filters: Filters, topology: Topology, book: RequestBook, mistakes: Mistakes
 ) -> tuple[tuple[Request, ...], tuple[int, ...]]:
-    """The requests in a file and their lines; the ledger is carried on from file to file."""
+    """The requests in a file and their lines; the book is carried on from file to file."""
     requests: list[Request] = []
     lines: list[int] = []
     for line, (op_name, id, host, text) in csv_table(path, REQUEST_COLUMNS, mistakes):
@@ -91,7 +91,7 @@ def read_requests(
             op = _op(op_name)
             if not id:
                 raise BadScenario(f"the id of this {op_name} is empty; right is a name")
-            ledger.note(op, id, host, where)
+            book.note(op, id, host, where)
             if op.adding:
                 _check_host(host, topology)
                 requests.append(Request(op, id, host, filters.parse(text)))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from replay_material import SCENARIO, write_scenario
+from replay_scenario import SCENARIO, write_scenario
 
 from flowsieve.content.event import EventBatch
 from flowsieve.errors import SwitchError
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.pipeline.reading.ingest import read_events
-from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic, Snapshot
+from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 from flowsieve.pipeline.replay.replay import Replayed, at_hosts, replay
 from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.play import play, settled
@@ -91,7 +91,7 @@ def test_a_dump_of_other_tables_is_judged_by_the_same_subscriptions(
 
 def test_the_split_of_the_events_changes_nothing(spark: SparkSession, scenario: Path, tmp_path: Path) -> None:
     setting = read_scenario(scenario)
-    snapshot = Snapshot.of(settled(setting).controller.view())
+    snapshot = NetworkSnapshot.of(settled(setting).controller.view())
     intake = at_hosts(read_events(spark, tmp_path / "events.csv", setting.schema), setting.topology)
     one, seven = (replay(intake.events.repartition(parts), snapshot) for parts in (1, 7))
     assert one.to_json() == seven.to_json()
@@ -112,7 +112,7 @@ def test_an_event_that_is_sent_several_times_counts_as_in_a_run(scenario: Path, 
     )
     played = play(setting)
     report = played.report()
-    snapshot = Snapshot.of(played.stage.controller.view())
+    snapshot = NetworkSnapshot.of(played.stage.controller.view())
     traffic = ReplayTraffic.none(snapshot.wiring)
     events = played.stage.scenario.steps[-1].events  # type: ignore[union-attr]
     good = events.take(~events.faults()[0])
@@ -136,7 +136,9 @@ def test_duplicates_and_loops_are_seen(spark: SparkSession, scenario: Path, tmp_
             for switch, names in out.items()
         ]
         (tmp_path / "flood.json").write_text(json.dumps(flows))
-        return replay(good, Snapshot.of(stage.controller.view(read_flows(tmp_path / "flood.json", setting))))
+        return replay(
+            good, NetworkSnapshot.of(stage.controller.view(read_flows(tmp_path / "flood.json", setting)))
+        )
 
     twice = flood({"s1": ["s2", "s4"], "s2": ["s3"], "s4": ["s3"], "s3": ["cy"]})
     assert twice.total("deliveries") == 40
@@ -154,7 +156,9 @@ def test_nobody_subscribed_and_everything_is_unwanted(scenario: Path, tmp_path: 
     flows = [{"switch": "s1", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["s2"]}]
     flows += [{"switch": "s2", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["bob"]}]
     (tmp_path / "flows.json").write_text(json.dumps(flows))
-    snapshot = Snapshot.of(settled(setting).controller.view(read_flows(tmp_path / "flows.json", setting)))
+    snapshot = NetworkSnapshot.of(
+        settled(setting).controller.view(read_flows(tmp_path / "flows.json", setting))
+    )
     event = {"price": 1, "ratio": 0.5, "side": "buy", "name": "x"}
     traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(EventBatch.from_events(setting.schema, "ann", [event] * 3), np.zeros(3, np.int64), traffic)

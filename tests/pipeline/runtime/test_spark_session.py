@@ -1,16 +1,15 @@
-"""Where Spark runs, and what is sent along."""
+"""Where Spark runs."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from flowsieve.errors import BadInput, PipelineError
-from flowsieve.pipeline.runtime.spark_session import package_zip, session
+from flowsieve.pipeline.runtime.spark_session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,16 +31,6 @@ def test_without_java_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: obje
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(PipelineError, match="Spark needs Java 17"):
         session("local[2]")
-
-
-def test_the_package_is_sent_whole_and_named_after_its_content() -> None:
-    path = package_zip()
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    assert "flowsieve/__init__.py" in names
-    assert "flowsieve/pipeline/match_kernel.py" in names
-    assert not [name for name in names if "__pycache__" in name]
-    assert package_zip() == path
 
 
 def test_the_core_and_the_command_line_start_without_pyspark() -> None:

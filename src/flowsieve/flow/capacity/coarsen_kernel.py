@@ -6,7 +6,8 @@ label handed down from above, and one pass top-down takes the labels. λ is chos
 
 A subtree can always set a label of its own for λ, so only labels that cost less than that on top of the best one
 have to be known. For a node these are labels of its halves or unions of them, and with all of them the
-cut would be the best there is. The FEW cheapest come close to it: tests/flow/test_capacity.py has the plain twin.
+cut would be the best there is. The FEW cheapest come close to it: the plain twin is in
+`tests/flow/capacity/test_fitted.py`.
 """
 
 from __future__ import annotations

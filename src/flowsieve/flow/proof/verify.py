@@ -39,7 +39,7 @@ from flowsieve.index.axes.inverse import Unfound
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.witness import Event, meet, uncovered
+from flowsieve.index.witness import EventValues, meet, uncovered
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 
@@ -144,7 +144,7 @@ class _Fault:
     publisher: int
     host: int
     dz: Dz
-    event: Event | None
+    event: EventValues | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +253,7 @@ class _Case:
         where = f"sent to {address} it gets to {host} more than once"
         return Witness(_named(event), publisher, "duplicate", where)
 
-    def _sent_to(self, dz: Dz, event: Event | None) -> int:
+    def _sent_to(self, dz: Dz, event: EventValues | None) -> int:
         """What an event in a cell is sent to; if it cannot be named, something else in that cell."""
         named = event is not None and not any(isinstance(value, Unfound) for value in event.values())
         cells = self.plan.encode(event) if event is not None and named else ()
@@ -294,7 +294,7 @@ def _stray(switch: str, flow: Flow) -> Witness:
     return Witness(None, None, "stray", where)
 
 
-def _named(event: Event | None) -> dict[str, object] | None:
+def _named(event: EventValues | None) -> dict[str, object] | None:
     """An event in plain values; a string that only its hash is known of is described."""
     if event is None:
         return None

@@ -1,7 +1,7 @@
 """Compiled: 64 atoms of the address space at a time, pushed through the network as the bits of a word.
 
-A matrix of bits has a row per word of atoms and a column per slot or host. The twins are the walks of single
-packets in the embedded network; the law that verify agrees with them is in the tests.
+A matrix of bits has a row per word of atoms and a column per slot or host. The plain twin is the walk of
+single packets in the embedded network; `tests/laws/test_verify.py` holds the two together.
 """
 
 from __future__ import annotations

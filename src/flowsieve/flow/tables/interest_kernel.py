@@ -2,7 +2,7 @@
 
 Per host and side a trie counts how many interests ask for exactly a dz. One more is announced unless another
 covers it already; one less is announced for the gaps that nothing else covers. The plain twin is the union of
-the host's DzSets.
+the host's sets, `index.dzset.DzSet`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The smallest table (ORTC) needs per trie node the set of labels that are as cheap as any: a set's id stands
 for it, and how two sets combine is looked up once. Set 0 is "any label". Ids depend on history, so whatever
-shows outside is chosen by content.
+shows outside is chosen by content. The plain twin is `meaning.smallest`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ costs what it touches. Equal sibling leaves are merged: the trie is a function o
 whatever the order in which they came.
 
 Lists of arrays stand for structures, since a callee can then replace an array by a larger one. The plain twin
-is `flow.meaning.port_sets`, from which the laws compare.
+is `meaning.port_sets`, from which the laws compare.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The storage of a compiler's tries: lists of arrays, empty at first.
 
-It is made here since Numba compiles anew, in every process, what Python does with a typed container: the plain twin is
-the same code without its decorator.
+It is made here since Numba compiles anew, in every process, what Python does with a typed container. The plain twin is
+`store_kernel.make_store` itself, run by Python.
 """
 
 from __future__ import annotations

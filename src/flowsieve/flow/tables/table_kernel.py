@@ -6,7 +6,7 @@ the set of ports that the whole subtree shares. SMALLEST: the value is a set of 
 SMALLEST, where a leaf that nothing can arrive at takes any label, and the bit of the only port that something
 arrives on is free, since a switch never sends back.
 
-The plain twins are `flow.meaning.overlay` and `flow.meaning.smallest`.
+The plain twins are `meaning.overlay` and `meaning.smallest`.
 """
 
 from __future__ import annotations

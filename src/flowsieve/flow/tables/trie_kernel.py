@@ -2,7 +2,7 @@
 
 `links[LEFT]` holds a node's left child (the right one follows it), or -1 at a leaf; `links[FREE]` is a stack of
 free pairs. On a walk `path` has the nodes from the root down to the one at `level`, and `stage` how many children
-of each have been entered.
+of each have been entered. The plain twin of what a trie says is `meaning.port_sets`.
 """
 
 from __future__ import annotations

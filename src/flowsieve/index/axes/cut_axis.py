@@ -1,4 +1,4 @@
-"""Axes with cuts of their own: cells as wide or as narrow as the traffic asks for."""
+"""Axes with learned cuts: cells as wide or as narrow as the traffic asks for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadPlan
 from flowsieve.index.axes import cut_axis_kernel as kernel
-from flowsieve.index.axes.grid import Axis, Line, Point, neighbour
+from flowsieve.index.axes.grid import Axis, Line, LinePoint, neighbour
 
 MOST_CUTS = (1 << 16) - 1
 MOST_LISTED_VALUES = 1 << 16  # up to here the places of all values are kept in a table
 
 Number = int | float
 # How a plan says where the cells of an axis are: its cuts, or the bits of an axis with cells of one width.
-Cuts = tuple[Number, ...] | int
+AxisCuts = tuple[Number, ...] | int
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class CutAxis(Line):
     def cells(self) -> int:
         return len(self.cuts) + 1
 
-    def place(self, point: Point) -> int:
+    def place(self, point: LinePoint) -> int:
         """The cell that a number lies in: how many cuts are not above it."""
         assert not isinstance(point, str)
         return bisect_right(self.cuts, point)
@@ -81,9 +81,9 @@ class CutAxis(Line):
 
     @cached_property
     def _numbers(self) -> NDArray[np.float64]:
-        """The cuts as floats, which hold every value, and as many endless ones as make a power of two less one.
+        """The cuts as floats, which hold every value, padded with infinity to a power of two less one.
 
-        A cut above all values may be no float, so it is endless too.
+        A cut above all values may be no float, so it becomes infinity too.
         """
         out = np.full((1 << len(self.cuts).bit_length()) - 1, math.inf)
         for i, cut in enumerate(self.cuts):
@@ -101,12 +101,12 @@ class CutAxis(Line):
         return np.searchsorted(np.array(self.cuts, np.int64), values, side="right").astype(np.uint16)
 
 
-def axis_of(attribute: Attribute, cuts: Cuts) -> Line:
+def axis_of(attribute: Attribute, cuts: AxisCuts) -> Line:
     """The axis that a plan speaks of."""
     return Axis(attribute, cuts) if isinstance(cuts, int) else CutAxis(attribute, cuts)
 
 
-def bits_of(attribute: Attribute, cuts: Cuts) -> int:
+def bits_of(attribute: Attribute, cuts: AxisCuts) -> int:
     """The bits of an axis that is halved again and again, so that it has a power of two of cells."""
     if isinstance(cuts, int):
         return cuts
@@ -128,7 +128,7 @@ def thinned(cuts: Sequence[Number], bits: int) -> tuple[Number, ...]:
     return tuple(cuts[step - 1 :: step]) if bits else ()
 
 
-def as_cuts(attribute: Attribute, cuts: object) -> Cuts:
+def as_cuts(attribute: Attribute, cuts: object) -> AxisCuts:
     """Cuts from a list or an array, as plain numbers of the attribute's kind; a number of bits stays one."""
     if isinstance(cuts, bool | str):
         raise BadPlan(

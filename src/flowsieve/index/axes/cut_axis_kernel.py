@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Places of whole columns between cuts; the plain twin of both kernels is `CutAxis.place`."""
+"""Places of whole columns between cuts; the plain twin of both kernels is `cut_axis.CutAxis.place`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadCell, BadPlan
 from flowsieve.index.axes import grid_kernel as kernel
 
-Point = int | float | str  # what an attribute's constraints compare: a number, or the string itself
+LinePoint = int | float | str  # what an attribute's constraints compare: a number, or the string itself
 
 STRING_BYTES = 8  # a string's place on its axis is 64 bits
 
@@ -46,7 +46,7 @@ class Line(ABC):
     def cells(self) -> int: ...
 
     @abstractmethod
-    def place(self, point: Point) -> int:
+    def place(self, point: LinePoint) -> int:
         """The cell that a point of the attribute's line lies in: the definition."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Axis(Line):
         """How many values the attribute has; of a float or string, more than one can count."""
         return int(self.attribute.max) - int(self.attribute.min) + 1
 
-    def place(self, point: Point) -> int:
+    def place(self, point: LinePoint) -> int:
         """The cell that a point of the attribute's line lies in: the definition.
 
         One of n numbers lies in cell ⌊(v - min) · 2^bits / n⌋, a float in ⌊(v - min) · 2^bits / (max - min)⌋,

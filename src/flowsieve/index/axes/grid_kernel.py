@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Places of whole columns on an axis; the plain twin of both kernels is `Axis.place`."""
+"""Places of whole columns on an axis; the plain twin of both kernels is `grid.Axis.place`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LAST_CHARACTER = 0x10FFFF
 class Unfound:
     """A string that cannot be named: one that hashes to the places from `first` to `last` of an axis.
 
-    Nothing but trying finds it. By all odds there are endlessly many.
+    It can only be found by trying. There are almost surely many.
     """
 
     first: int

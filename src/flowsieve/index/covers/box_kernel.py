@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Cells and boxes of a plan, compiled; their plain twins are in `splitter`, `cover` and `refine`.
+"""Cells and boxes of a plan, compiled; their plain twins are in `plans.splitter`, `covers.cover` and `covers.refine`.
 
 A cell is its dz, left-aligned in 128 bits, and its corner: the first and the last place on each axis. Boxes
 are known by their numbers; a cell has a list of those that touch it.

@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Exact covers, compiled; the plain twins are the functions of these names in `cover`."""
+"""Exact covers, compiled; the plain twins are the functions of these names in `covers.cover`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Exact covers of one box in one cell, compiled; the plain twins are `exact` and `count` in `cover`.
+"""Exact covers of one box in one cell, compiled; the plain twins are `cover.exact` and `cover.count`.
 
 Most filters are a single box, and of the others single boxes are left soon. One box needs no lists: a cell is
 known by its corner alone, which is changed on the way down and changed back on the way up. Grids do without it:

@@ -199,7 +199,7 @@ class _Search:
 
 
 def most_effort(budget: int) -> int:
-    """How many boxes a search may look at, over and over; only filters of many boxes come near it."""
+    """How many boxes a search may look at, repeats included; only filters of many boxes come near it."""
     return 5_000_000 + 1_000 * budget
 
 

@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Covers under a budget, compiled; the plain twin is `refine`, name by name."""
+"""Covers under a budget, compiled; the plain twin is `covers.refine`, name by name."""
 
 from __future__ import annotations
 

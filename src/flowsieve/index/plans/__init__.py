@@ -1,0 +1,1 @@
+"""The kinds of plans: where each cuts its cells, and how it encodes events."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from flowsieve.index.extent import Extent
 from flowsieve.index.plans.splitter import Splitter
 from flowsieve.index.sample import PRIOR, EventSample
 
-# How many boxes a search may look at, over and over; a million take a few milliseconds.
+# How many boxes a search may look at, repeats included; a million take a few milliseconds.
 LISTING_EFFORT = 100_000_000
 COUNTING_EFFORT = 5_000_000
 ADVICE_EFFORT = 1_000_000
@@ -36,6 +36,9 @@ class CellPlan(ABC):
 
     A kind of plan adds how events are encoded.
     """
+
+    one_dz: ClassVar[bool] = True
+    single_places: ClassVar[bool] = True
 
     schema: Schema
     bits: int
@@ -56,6 +59,10 @@ class CellPlan(ABC):
     @abstractmethod
     def places(self, events: EventBatch) -> NDArray[np.uint64]:
         """Where events lie on the axes: a row for each dz that `encode_batch` gives."""
+
+    def cells(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The first and the last places of the cells of full length that such places lie in."""
+        return places, places
 
     @abstractmethod
     def extents(self, cell: Cell) -> tuple[Extent, ...]:
@@ -117,7 +124,7 @@ class CellPlan(ABC):
                 raise BadPlan("the sample was made under another plan")
         rest = (
             self.bits,
-            self._axis_last,
+            self.axis_last,
             *np.ascontiguousarray(boxes.transpose(2, 0, 1)),
             *(
                 (NOTHING, NOTHING, self._no_places)
@@ -163,11 +170,12 @@ class CellPlan(ABC):
 
     @cached_property
     def _level_rows(self) -> NDArray[np.int64]:
-        """The levels of a grid as `GridTask` has them: every array more in it costs covers time."""
+        """The levels of a grid as `GridTask` has them: every further array in it would make covers slower."""
         return np.column_stack((self.splitter.axis, self.splitter.reach)).astype(np.int64)
 
     @cached_property
-    def _axis_last(self) -> NDArray[np.uint64]:
+    def axis_last(self) -> NDArray[np.uint64]:
+        """The last place on each axis."""
         return np.array([places - 1 for places in self.shape], np.uint64)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The kd plan: every cell chooses its own dimension and cut, and below the tree goes on where most cuts lie."""
+"""The kd plan: every cell chooses its own dimension and cut, and below the tree cells are cut where most cuts lie."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadPlan
-from flowsieve.index.axes.cut_axis import Cuts, Number, as_cuts, axis_of
+from flowsieve.index.axes.cut_axis import AxisCuts, Number, as_cuts, axis_of
 from flowsieve.index.axes.grid import Line
 from flowsieve.index.covers.walk import Cell, DzColumn, Spans, root, spans
 from flowsieve.index.dz import MAX_LENGTH, Dz
@@ -31,7 +31,7 @@ from flowsieve.index.plans.reading import (
     need,
     only,
 )
-from flowsieve.index.plans.splitter import FREE, NEVER, SPARE, SPARE_PLACES, Splitter, State
+from flowsieve.index.plans.splitter import FREE, NEVER, SPARE, SPARE_PLACES, SplitState, Splitter
 
 LEAF = -1
 MOST_NODES = 1 << 17
@@ -53,10 +53,11 @@ class KdPlan(CellPlan):
     """
 
     kind: ClassVar[str] = "kd"
+    single_places: ClassVar[bool] = False
 
     schema: Schema
     dimensions: tuple[str, ...]
-    cuts: tuple[Cuts, ...]
+    cuts: tuple[AxisCuts, ...]
     axis: tuple[int, ...]
     place: tuple[int, ...]
     bits: int
@@ -170,8 +171,8 @@ class KdPlan(CellPlan):
             cuts.append((axis, place - 1))
         if waiting:
             raise BadPlan(f"the tree ends after {len(self.axis)} nodes, and {len(waiting)} are still to come")
-        states = [State(*cut, *pair) for cut, pair in zip(cuts, halves, strict=True)]
-        states.append(State(FREE, None, free, free))
+        states = [SplitState(*cut, *pair) for cut, pair in zip(cuts, halves, strict=True)]
+        states.append(SplitState(FREE, None, free, free))
         reach = np.full((len(states), len(self.shape)), NEVER, np.uint8)
         out = Splitter.of(0, states, np.zeros(len(states), np.bool_), reach)
         corners = np.array([(cell.first, cell.last) for _, cell in leaves], np.uint64)
@@ -192,12 +193,12 @@ class KdPlan(CellPlan):
         self._check_schema(events.schema)
         hi, lo = np.zeros(len(events), np.uint64), np.zeros(len(events), np.uint64)
         for rows, some in chunks(self.axes, events):
-            kd_kernel.locate(self._nodes, self._axis_last, self.bits, some, hi[rows], lo[rows])
+            kd_kernel.locate(self._nodes, self.axis_last, self.bits, some, hi[rows], lo[rows])
         return DzColumn(np.arange(len(events)), hi, lo, self.bits)
 
     @cached_property
     def _nodes(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The tree as its kernel wants it: what is said of a node stands close together."""
+        """The tree as its kernel takes it: the fields of a node stand side by side in memory."""
         tree = self.splitter
         rows = np.column_stack((tree.axis.astype(np.uint64), tree.cut, tree.next.astype(np.uint64)))[:-1]
         small = not len(rows) or rows.max() < 1 << 32
@@ -213,6 +214,14 @@ class KdPlan(CellPlan):
             out[:, i] = axis.places(events.columns[axis.attribute.name])
         return out
 
+    def cells(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first, last = np.zeros_like(places), np.zeros_like(places)
+        inner = np.s_[:, :-1]  # the spare axis has no events
+        start, axis, _, cut, after, *_ = self.splitter
+        tree = start, axis, cut, after, self.axis_last, self.bits
+        kd_kernel.fill_cells(*tree, places[inner], first[inner], last[inner])
+        return first, last
+
     def extents(self, cell: Cell) -> tuple[Extent, ...]:
         if cell.first[-1]:
             return ()
@@ -223,7 +232,7 @@ class KdPlan(CellPlan):
 
 
 def _parts(cell: Cell, axis: int, place: int) -> tuple[Cell, Cell]:
-    """The halves of a cell; their dz are of no interest, and would be too long in a deep tree."""
+    """The halves of a cell; their dz are not needed, and would be too long in a deep tree."""
     first, last = cell.first, cell.last
     low = Cell(cell.dz, first, (*last[:axis], place - 1, *last[axis + 1 :]))
     return low, Cell(cell.dz, (*first[:axis], place, *first[axis + 1 :]), last)

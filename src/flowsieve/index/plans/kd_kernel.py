@@ -1,5 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Kd plans, compiled: the dz of many events (the plain twin is `KdPlan.encode`), and what a tree cuts where."""
+"""Kd plans, compiled: the dz and the cells of many events, and what a tree cuts where.
+
+The plain twins are `kd.KdPlan.encode` and `covers.walk.cell_of`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from flowsieve.index.plans.split_kernel import free_reach
-from flowsieve.index.plans.splitter import NEVER
+from flowsieve.index.plans.splitter import FREE, NEVER
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -64,6 +66,32 @@ def locate(nodes, axis_last, bits, places, hi, lo):
         else:
             hi[row] = full
             lo[row] = word << np.uint64(128 - level) if level > 64 else ZERO
+
+
+@njit(cache=True, nogil=True)
+def fill_cells(start, split, cuts, following, axis_last, bits, places, first, last):
+    """Fill in the first and the last place, on every axis, of the cell that each event (a row of places) lies in."""
+    axes = places.shape[1]
+    for row in range(len(places)):
+        for axis in range(axes):
+            first[row, axis], last[row, axis] = ZERO, axis_last[axis]
+        state = start
+        for _ in range(bits):
+            axis, cut = split[state], cuts[state]
+            if axis == FREE:
+                axis = 0
+                for other in range(1, axes):
+                    if last[row, other] - first[row, other] > last[row, axis] - first[row, axis]:
+                        axis = other
+                if last[row, axis] == first[row, axis]:
+                    break
+                cut = first[row, axis] + ((last[row, axis] - first[row, axis]) >> ONE)
+            if places[row, axis] > cut:
+                first[row, axis] = cut + ONE
+                state = following[state, 1]
+            else:
+                last[row, axis] = cut
+                state = following[state, 0]
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Grids that were learned from traffic: cells between cuts of their own, bits in an order of their own."""
+"""Grids that were learned from traffic: where each dimension is cut, and in which order bits halve the dimensions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan
-from flowsieve.index.axes.cut_axis import Cuts, as_cuts, axis_of, bits_of, thinned
+from flowsieve.index.axes.cut_axis import AxisCuts, as_cuts, axis_of, bits_of, thinned
 from flowsieve.index.axes.grid import Line
 from flowsieve.index.dz import MAX_LENGTH
 from flowsieve.index.plans.levels import GridPlan, round_robin
@@ -27,7 +27,7 @@ from flowsieve.index.plans.reading import (
 class LearnedPlan(GridPlan):
     """A grid whose axes have cuts: 2^k - 1 of them make k bits. An axis of a string just has a number of bits."""
 
-    cuts: tuple[Cuts, ...]
+    cuts: tuple[AxisCuts, ...]
 
     def _check(self) -> tuple[int, ...]:
         """The bits of each axis, after a look at what they are made of."""
@@ -60,7 +60,7 @@ class AdaptivePlan(LearnedPlan):
 
     schema: Schema
     dimensions: tuple[str, ...]
-    cuts: tuple[Cuts, ...]
+    cuts: tuple[AxisCuts, ...]
     bits: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class LevelwisePlan(LearnedPlan):
 
     schema: Schema
     dimensions: tuple[str, ...]
-    cuts: tuple[Cuts, ...]
+    cuts: tuple[AxisCuts, ...]
     order: tuple[int, ...]
     bits: int = field(init=False)
 
@@ -184,13 +184,13 @@ class LevelwisePlan(LearnedPlan):
         return LevelwisePlan(self.schema, self.dimensions, _thinned(self.cuts, order), order)
 
 
-def _named(schema: Schema, cuts: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Cuts, ...]]:
+def _named(schema: Schema, cuts: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[AxisCuts, ...]]:
     names = tuple(cuts)
     check_dimensions(schema, names)
     return names, tuple(as_cuts(schema[name], row) for name, row in cuts.items())
 
 
-def _thinned(cuts: Sequence[Cuts], levels: Sequence[int]) -> tuple[Cuts, ...]:
+def _thinned(cuts: Sequence[AxisCuts], levels: Sequence[int]) -> tuple[AxisCuts, ...]:
     """The cuts that are left where each dimension is halved as often as it stands in the levels."""
     return tuple(
         levels.count(i) if isinstance(row, int) else thinned(row, levels.count(i))
@@ -198,5 +198,5 @@ def _thinned(cuts: Sequence[Cuts], levels: Sequence[int]) -> tuple[Cuts, ...]:
     )
 
 
-def _written(cuts: Sequence[Cuts]) -> list[Any]:
+def _written(cuts: Sequence[AxisCuts]) -> list[Any]:
     return [row if isinstance(row, int) else list(row) for row in cuts]

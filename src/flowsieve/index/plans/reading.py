@@ -1,4 +1,4 @@
-"""The parts of a plan as it is written down, checked: what is wrong is named, and what would be right."""
+"""Checks of a plan's JSON: errors name what is wrong, and what would be right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from flowsieve.content.schema import Schema, shown
 from flowsieve.errors import BadPlan, nearest
-from flowsieve.index.axes.cut_axis import Cuts, as_cuts
+from flowsieve.index.axes.cut_axis import AxisCuts, as_cuts
 from flowsieve.index.dz import MAX_LENGTH
 
 
@@ -53,7 +53,7 @@ def names_of(names: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def cuts_of(schema: Schema, names: tuple[str, ...], rows: object) -> tuple[Cuts, ...]:
+def cuts_of(schema: Schema, names: tuple[str, ...], rows: object) -> tuple[AxisCuts, ...]:
     """For each dimension the cuts of its axis, or the bits of an axis with cells of one width."""
     check_dimensions(schema, names)
     if isinstance(rows, str) or not isinstance(rows, Sequence) or len(rows) != len(names):

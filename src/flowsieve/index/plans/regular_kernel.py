@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The dz of many events under a regular plan; the plain twin is `RegularPlan.encode`."""
+"""The dz of many events under a plan that is a grid; the plain twin is `levels.GridPlan.encode`."""
 
 from __future__ import annotations
 

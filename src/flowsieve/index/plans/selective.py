@@ -43,6 +43,7 @@ class SelectivePlan(CellPlan):
     """
 
     kind: ClassVar[str] = "selective"
+    one_dz: ClassVar[bool] = False
 
     schema: Schema
     dimensions: tuple[str, ...]

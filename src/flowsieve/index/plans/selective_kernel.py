@@ -1,5 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Which parts of a selective plan hold many events, and their ids; the plain twin is `SelectivePlan.encode`."""
+"""Which parts of a selective plan hold many events, and their ids.
+
+The plain twin is `selective.SelectivePlan.encode`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Where cells are cut, compiled; the plain twin is `Splitter`.
+"""Where cells are cut, compiled; the plain twin is `splitter.Splitter`.
 
 The kernels of covers are compiled once for grids, where a cell's state is its level, and once for all else:
 covers are what a controller spends its time on, and those of grids would take half as long again if they had to

@@ -28,7 +28,7 @@ SPARE_PLACES = 128  # a power of two above all levels
 SPARE = Span(0, 0, 0, SPARE_PLACES - 1)  # what any filter wants of the spare axis
 
 
-class State(NamedTuple):
+class SplitState(NamedTuple):
     """On which axis a cell is cut, where, and the states of its halves."""
 
     axis: int
@@ -52,7 +52,7 @@ class Splitter(NamedTuple):
 
     @classmethod
     def of(
-        cls, start: int, states: Sequence[State], chained: NDArray[np.bool_], reach: NDArray[np.uint8]
+        cls, start: int, states: Sequence[SplitState], chained: NDArray[np.bool_], reach: NDArray[np.uint8]
     ) -> Splitter:
         return cls(
             start,
@@ -104,7 +104,7 @@ def free_reach(cell: Cell) -> list[int]:
     return [*out, sum(size.bit_length() - 1 for size in sizes)]
 
 
-def reached(states: Sequence[State], order: Iterable[int], axes: int) -> NDArray[np.uint8]:
+def reached(states: Sequence[SplitState], order: Iterable[int], axes: int) -> NDArray[np.uint8]:
     """`reach` of states that are given in an order in which halves come before the cells that they are of."""
     out = np.full((len(states), axes), NEVER, np.uint8)
     for number in order:
@@ -117,7 +117,7 @@ def reached(states: Sequence[State], order: Iterable[int], axes: int) -> NDArray
 
 def chain(levels: Sequence[int], axes: int) -> Splitter:
     """A grid: every level is cut on one axis, in the middle."""
-    states = [State(axis, None, level + 1, level + 1) for level, axis in enumerate(levels)]
+    states = [SplitState(axis, None, level + 1, level + 1) for level, axis in enumerate(levels)]
     reach = reached(states, reversed(range(len(states))), axes)
     return Splitter.of(0, states, np.ones(len(states), np.bool_), reach)
 
@@ -146,10 +146,10 @@ def behind_ids(grids: Sequence[tuple[int, ...]], bits: int, dimensions: int) -> 
     Axis 0 tells the grids apart, the dimensions follow, then the spare one. A grid is the dimension that each
     of its levels halves; what it has less than all bits is spare.
     """
-    states: list[State] = []
+    states: list[SplitState] = []
 
     def add(axis: int, cut: int | None, low: int, high: int) -> int:
-        states.append(State(axis, cut, low, high))
+        states.append(SplitState(axis, cut, low, high))
         return len(states) - 1
 
     state = 0

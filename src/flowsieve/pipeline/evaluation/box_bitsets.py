@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
-from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.matching import bitset_kernel, match_kernel
 
 TABLE = 1 << 16  # places of an axis for which rows are looked up; on a longer axis they are searched for
 
 
-class Side(NamedTuple):
+class AxisBitsets(NamedTuple):
     """The rows for one axis: that of a place is the number of edges up to it, after `start`."""
 
     axis: int
@@ -32,14 +31,14 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class BoxBitsets:
     """Boxes as rows of bits, a bit per box.
 
     On a grid a cell is a place on each axis, and a row of bits has the boxes that reach over that place. Elsewhere
     there are two rows for each axis: the boxes that begin before a cell ends, and those that end after it begins.
     """
 
-    sides: tuple[Side, ...]
+    sides: tuple[AxisBitsets, ...]
     owner: NDArray[np.int64]  # the subscription of each bit
     bits: NDArray[np.uint64]
     summary: NDArray[np.uint64]  # which words of each row are not empty
@@ -47,9 +46,9 @@ class Sides:
     @classmethod
     def of(
         cls, first: NDArray[np.uint64], last: NDArray[np.uint64], owner: NDArray[np.int64], cut: bool
-    ) -> Sides:
-        """Of boxes (a row each, a column per axis) and their subscriptions, for cells of a grid or `cut` at will."""
-        sides: list[Side] = []
+    ) -> BoxBitsets:
+        """Of boxes (a row each, a column per axis) and their owners, for cells of a grid, or of a tree if `cut`."""
+        sides: list[AxisBitsets] = []
         tables: list[NDArray[np.uint64]] = []
 
         def add(
@@ -59,7 +58,9 @@ class Sides:
             tables.append(_rows(begin, end, len(edges) + 1))
             short = len(edges) > 0 and edges[-1] < TABLE
             places = np.arange(int(edges[-1]) + 1 if short else 0).astype(np.uint64)
-            sides.append(Side(axis, far, edges, start, np.searchsorted(edges, places, side="right") + start))
+            sides.append(
+                AxisBitsets(axis, far, edges, start, np.searchsorted(edges, places, side="right") + start)
+            )
 
         for axis in range(first.shape[1]):
             low, high = first[:, axis], last[:, axis]
@@ -74,7 +75,7 @@ class Sides:
             edges = np.unique(high) + np.uint64(1)
             add(axis, False, edges, np.zeros(len(high), np.int64), np.searchsorted(edges, high, side="right"))
         bits = np.concatenate(tables)
-        return cls(tuple(sides), owner, bits, words_kernel.summarise(bits))
+        return cls(tuple(sides), owner, bits, bitset_kernel.summarise(bits))
 
     def rows(self, first: NDArray[np.uint64], last: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The numbers of the rows that each cell has, from its first and last places on all axes."""

@@ -19,11 +19,11 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.plans.kd import KdPlan
-from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
 from flowsieve.pipeline.evaluation import coverage_kernel as kernel
-from flowsieve.pipeline.evaluation.box_bitsets import Sides
-from flowsieve.pipeline.evaluation.locality import near_order
+from flowsieve.pipeline.evaluation.box_bitsets import BoxBitsets
+from flowsieve.pipeline.evaluation.table_cut import boxes_of
+from flowsieve.pipeline.matching import bitset_kernel
+from flowsieve.pipeline.matching.locality import near_order
 
 
 class Matched(NamedTuple):
@@ -34,7 +34,7 @@ class Matched(NamedTuple):
 
     start: NDArray[np.int64]
     who: NDArray[np.int64]
-    words: words_kernel.Words
+    words: bitset_kernel.SparseWords
 
 
 class Tally(NamedTuple):
@@ -44,12 +44,12 @@ class Tally(NamedTuple):
     missed: NDArray[np.int64]
     stamp: NDArray[np.int64]  # the last event that it got
     serial: NDArray[np.int64]  # of the last event
-    planes: words_kernel.Planes  # what is still to be added to `covered`
+    planes: bitset_kernel.Planes  # what is still to be added to `covered`
 
     @classmethod
     def of(cls, subscriptions: int) -> Tally:
         covered, missed, stamp = (np.zeros(subscriptions, np.int64) for _ in range(3))
-        return cls(covered, missed, stamp, np.zeros(1, np.int64), words_kernel.Planes.of(subscriptions))
+        return cls(covered, missed, stamp, np.zeros(1, np.int64), bitset_kernel.Planes.of(subscriptions))
 
 
 class Coverage(Protocol):
@@ -61,16 +61,18 @@ class Coverage(Protocol):
     @property
     def order(self) -> NDArray[np.int64] | None:
         """The subscriptions of the bits in which it takes matches; None: it takes them as lists."""
+        return None
 
     def arranged(self, order: NDArray[np.int64]) -> Coverage:
         """The same, for matches as bits in such an order if it can take them."""
+        return self
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
         """Add some events to a tally, which has all of them when its planes are drained."""
 
 
 @dataclass(frozen=True, eq=False)
-class Touching:
+class TouchingCoverage:
     """Covers without a budget: the boxes of all subscriptions on the plan's axes."""
 
     plan: IndexPlan
@@ -80,74 +82,48 @@ class Touching:
     order: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> Touching:
-        boxes = [plan.boxes(wanted) for wanted in filters]  # type: ignore[attr-defined]
-        owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
-        spans = np.array([box for some in boxes for box in some], np.uint64)
-        return cls(plan, owner, np.ascontiguousarray(spans[:, :, 0]), np.ascontiguousarray(spans[:, :, 1]))
+    def of(cls, plan: IndexPlan, filters: Sequence[Filter]) -> TouchingCoverage:
+        boxes = boxes_of(plan, filters)
+        return cls(plan, boxes.owner, boxes.first, boxes.last)
 
     @cached_property
     def digest(self) -> bytes:
         text = repr(self.plan.to_json()).encode()
         return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
 
-    def arranged(self, order: NDArray[np.int64]) -> Touching:
+    def arranged(self, order: NDArray[np.int64]) -> TouchingCoverage:
         """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
         single = np.array_equal(self.owner, np.arange(len(order)))
-        return replace(self, order=order) if single and self.plan.kind != "selective" else self
+        return replace(self, order=order) if single and self.plan.one_dz else self
 
     @cached_property
-    def _sides(self) -> Sides:
+    def _sides(self) -> BoxBitsets:
         number = self.order
         if number is None:
             number = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
-        return Sides.of(
-            self.first[number], self.last[number], self.owner[number], isinstance(self.plan, KdPlan)
-        )
+        cut = not self.plan.single_places
+        return BoxBitsets.of(self.first[number], self.last[number], self.owner[number], cut)
 
     def add(self, events: EventBatch, matched: Matched, tally: Tally) -> None:
-        places = self.plan.places(events)
-        if isinstance(self.plan, KdPlan):
-            first, last, begin = *self._cells(self.plan, places), np.arange(len(events) + 1)
-        else:
-            first = last = places
-            begin = _begin(self.plan, events, len(places))
+        begin = np.arange(len(events) + 1)  # where the entries of each event begin
+        if not self.plan.one_dz:
+            begin = np.searchsorted(self.plan.encode_batch(events).rows, begin).astype(np.int64)
         sides = self._sides
-        rows = sides.rows(first, last)
+        rows = sides.rows(*self.plan.cells(self.plan.places(events)))
         if self.order is not None:
-            got = words_kernel.Words.room(len(rows), sides.bits.shape[1])
-            words_kernel.shared_words(sides.bits, sides.summary, rows, got)
-            words_kernel.count_words(got, len(rows), tally.planes)
-            words_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
+            got = bitset_kernel.SparseWords.room(len(rows), sides.bits.shape[1])
+            bitset_kernel.shared_words(sides.bits, sides.summary, rows, got)
+            bitset_kernel.count_words(got, len(rows), tally.planes)
+            bitset_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
             return
         lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
         tally.serial[0] = kernel.add_touched(
             sides.bits, sides.summary, sides.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
         )
 
-    def _cells(
-        self, plan: KdPlan, places: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        first, last = np.zeros_like(places), np.zeros_like(places)
-        axes = places.shape[1] - 1  # the spare one has no events
-        splitter = plan.splitter
-        axis_last = np.array([size - 1 for size in plan.shape], np.uint64)
-        kernel.cells_of(
-            splitter.start,
-            splitter.axis,
-            splitter.cut,
-            splitter.next,
-            axis_last,
-            plan.bits,
-            places[:, :axes],
-            first[:, :axes],
-            last[:, :axes],
-        )
-        return first, last
-
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedCoverage(Coverage):
     """Covers under a budget: the distinct dz of all, sorted, and who has each."""
 
     plan: IndexPlan
@@ -158,7 +134,7 @@ class Listed:
     member: NDArray[np.int64]
 
     @classmethod
-    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> Listed:
+    def of(cls, plan: IndexPlan, covers: Sequence[DzSet]) -> ListedCoverage:
         owner = np.repeat(np.arange(len(covers)), [len(cover) for cover in covers])
         hi, lo = (np.concatenate([getattr(c, name) for c in covers]) for name in ("hi", "lo"))
         length = np.concatenate([cover.length for cover in covers])
@@ -174,13 +150,6 @@ class Listed:
         text = repr(self.plan.to_json()).encode()
         arrays = (self.hi, self.lo, self.length, self.members, self.member)
         return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
-
-    @property
-    def order(self) -> None:
-        return None
-
-    def arranged(self, order: NDArray[np.int64]) -> Listed:
-        return self
 
     @cached_property
     def _parents(self) -> NDArray[np.int64]:
@@ -203,10 +172,3 @@ class Listed:
             tally.covered,
             tally.missed,
         )
-
-
-def _begin(plan: IndexPlan, events: EventBatch, entries: int) -> NDArray[np.int64]:
-    """Where the entries of each event begin."""
-    if plan.kind != "selective":
-        return np.arange(len(events) + 1)
-    return np.searchsorted(plan.encode_batch(events).rows, np.arange(len(events) + 1)).astype(np.int64)

@@ -1,14 +1,15 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""Which subscriptions get an event, compiled; the plain twin is `DzSet.covers` on the cover of every subscription."""
+"""Which subscriptions get an event, compiled.
+
+The plain twin is `index.dzset.DzSet.covers` on the cover of every subscription.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from flowsieve.index.plans.splitter import FREE
-from flowsieve.pipeline.evaluation.bitset_kernel import lowest
-from flowsieve.pipeline.evaluation.match_kernel import ONE, popcount
+from flowsieve.pipeline.matching.bitset_kernel import lowest
+from flowsieve.pipeline.matching.match_kernel import ONE, popcount
 
 ZERO = np.uint64(0)
 
@@ -37,32 +38,6 @@ def list_matches(bits, rows, owner, start, out):
                     n += 1
     start[len(rows)] = n
     return out
-
-
-@njit(cache=True, nogil=True)
-def cells_of(start, split, cuts, following, axis_last, bits, places, first, last):
-    """Fill in the first and the last place, on every axis, of the cell that each event (a row of places) lies in."""
-    axes = places.shape[1]
-    for row in range(len(places)):
-        for axis in range(axes):
-            first[row, axis], last[row, axis] = ZERO, axis_last[axis]
-        state = start
-        for _ in range(bits):
-            axis, cut = split[state], cuts[state]
-            if axis == FREE:
-                axis = 0
-                for other in range(1, axes):
-                    if last[row, other] - first[row, other] > last[row, axis] - first[row, axis]:
-                        axis = other
-                if last[row, axis] == first[row, axis]:
-                    break
-                cut = first[row, axis] + ((last[row, axis] - first[row, axis]) >> ONE)
-            if places[row, axis] > cut:
-                first[row, axis] = cut + ONE
-                state = following[state, 1]
-            else:
-                last[row, axis] = cut
-                state = following[state, 0]
 
 
 @njit(cache=True, nogil=True)

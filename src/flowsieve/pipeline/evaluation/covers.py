@@ -1,6 +1,6 @@
 """Covers of many filters, made on Spark: each is a search of its own, and there are thousands.
 
-Those of a whole table are one search, and are made where the sample is that they are made by.
+Those of a whole table are a single search, which runs on the executor that has the sample.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from flowsieve.content.filter import Filter
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.pipeline.evaluation.coverage import Listed, Touching
+from flowsieve.pipeline.evaluation.coverage import ListedCoverage, TouchingCoverage
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate
-from flowsieve.pipeline.planning.table_cut import TableCut, cut_table
-from flowsieve.pipeline.runtime.event_sample import Drawn, events_of
+from flowsieve.pipeline.evaluation.table_cut import TableCut, cut_table
+from flowsieve.pipeline.runtime.spark_sample import SparkSample, copied_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,15 +36,15 @@ def candidates_on(
     plans: Sequence[IndexPlan],
     filters: Sequence[Filter],
     max_dz: int,
-    drawn: Drawn | None = None,
+    sample: SparkSample | None = None,
 ) -> list[Candidate]:
     """Candidates for an evaluation: covers of at most `max_dz` dz (0: exact), weighed by a sample if there is one."""
     number = len(plans) * len(filters)
     tasks = max(1, min(TASKS, number // LEAST))
-    if drawn is None or not max_dz:
+    if sample is None or not max_dz:
         frame, share = spark.range(0, number, 1, tasks), _numbered
     else:
-        frame, share = drawn.copies(tasks), partial(_every, tasks, number)
+        frame, share = sample.copies(tasks), partial(_every, tasks, number)
     cover = partial(_covers, list(plans), list(filters), max_dz)
     rows = frame.mapInArrow(partial(_each, share, cover), COLUMNS).collect()
     rows.sort(key=lambda row: row["number"])
@@ -61,18 +61,18 @@ def candidates_on(
                 )
                 for row in own
             ]
-            out.append(Candidate(plan, Listed.of(plan, covers), prefixes))
+            out.append(Candidate(plan, ListedCoverage.of(plan, covers), prefixes))
         else:
-            out.append(Candidate(plan, Touching.of(plan, filters), prefixes))
+            out.append(Candidate(plan, TouchingCoverage.of(plan, filters), prefixes))
     return out
 
 
 def table_candidates(
-    plans: Sequence[IndexPlan], filters: Sequence[Filter], capacity: int, samples: Sequence[Drawn]
+    plans: Sequence[IndexPlan], filters: Sequence[Filter], capacity: int, samples: Sequence[SparkSample]
 ) -> list[Candidate]:
     """Candidates whose covers are those of a whole table of at most so many entries, cut by a sample for each plan."""
     pairs = zip(plans, samples, strict=True)
-    cuts = [drawn.ask(partial(_cut, plan, tuple(filters), capacity)) for plan, drawn in pairs]
+    cuts = [sample.ask(partial(_cut, plan, tuple(filters), capacity)) for plan, sample in pairs]
     return [candidate_of(cut, filters) for cut in cuts]
 
 
@@ -89,7 +89,7 @@ def _numbered(batch: pa.RecordBatch) -> Share:
 
 def _every(tasks: int, number: int, batch: pa.RecordBatch) -> Share:
     for part, copy in zip(batch.column("part").to_pylist(), batch.column("found").to_pylist(), strict=True):
-        yield range(part, number, tasks), events_of(copy)
+        yield range(part, number, tasks), copied_events(copy)
 
 
 def _each(

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.pipeline.evaluation import coverage_kernel as kernel
-from flowsieve.pipeline.evaluation.box_bitsets import Sides
-from flowsieve.pipeline.evaluation.coverage import Matched, Tally
+from flowsieve.pipeline.evaluation.box_bitsets import BoxBitsets
+from flowsieve.pipeline.evaluation.coverage import Coverage, Matched, Tally
 from flowsieve.pipeline.evaluation.evaluation import Candidate
-from flowsieve.pipeline.evaluation.locality import near_order
-from flowsieve.pipeline.planning.table_cut import TableCut, boxes_of
+from flowsieve.pipeline.evaluation.table_cut import TableCut, boxes_of
+from flowsieve.pipeline.matching.locality import near_order
 
 
 @dataclass(frozen=True, eq=False)
-class CutCoverage:
+class CutCoverage(Coverage):
     """A cut, and the boxes of all subscriptions on the plan's axes: who has an entry is never listed."""
 
     cut: TableCut
@@ -41,17 +41,10 @@ class CutCoverage:
         text = repr(cut.plan.to_json()).encode()
         return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
 
-    @property
-    def order(self) -> None:
-        return None
-
-    def arranged(self, order: NDArray[np.int64]) -> CutCoverage:
-        return self
-
     @cached_property
-    def _sides(self) -> Sides:
+    def _sides(self) -> BoxBitsets:
         order = near_order(self.first.astype(np.float64), self.last.astype(np.float64))
-        return Sides.of(self.first[order], self.last[order], self.owner[order], cut=True)
+        return BoxBitsets.of(self.first[order], self.last[order], self.owner[order], cut=True)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:

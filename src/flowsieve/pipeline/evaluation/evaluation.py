@@ -18,10 +18,10 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.coverage import Coverage, Listed, Matched, Tally, Touching
-from flowsieve.pipeline.evaluation.matcher import Matcher, matcher_of
+from flowsieve.pipeline.evaluation.coverage import Coverage, ListedCoverage, Matched, Tally, TouchingCoverage
+from flowsieve.pipeline.matching import bitset_kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
 from flowsieve.pipeline.runtime.packing import Packing
 
 if TYPE_CHECKING:
@@ -52,14 +52,16 @@ class Candidate:
         """Covers of at most `max_dz` dz, 0: exact ones, the dz of which are counted only if asked for."""
         if max_dz:
             covers = [plan.cover(wanted, max_dz, sample) for wanted in filters]
-            return cls(plan, Listed.of(plan, covers), np.array([len(cover) for cover in covers], np.int64))
+            return cls(
+                plan, ListedCoverage.of(plan, covers), np.array([len(cover) for cover in covers], np.int64)
+            )
         prefixes = [plan.count_cover(wanted) if count else 0 for wanted in filters]
-        return cls(plan, Touching.of(plan, filters), np.array(prefixes, np.int64))
+        return cls(plan, TouchingCoverage.of(plan, filters), np.array(prefixes, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a plan does to some events: counts per subscription."""
+    """What a plan delivers of some events: counts per subscription."""
 
     plan: IndexPlan
     events: int
@@ -120,7 +122,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """All that is made ready before the first event is counted: bitsets of subscriptions and of their covers."""
+    """What is prepared before the first event is counted: bitsets of subscriptions and of their covers."""
 
     boxes: BoxTable
     matcher: Matcher
@@ -136,29 +138,29 @@ class Bench:
     def matched(self, events: EventBatch, lists: bool) -> Matched:
         """Who matches some events: as bits, and also as lists if asked for."""
         rows = self.matcher.rows(self.boxes.points(events))
-        words = words_kernel.Words.room(len(rows), self.matcher.words)
-        words_kernel.shared_words(self.matcher.boxes.bits, self.matcher.summary, rows, words)
+        words = bitset_kernel.SparseWords.room(len(rows), self.matcher.words)
+        bitset_kernel.shared_words(self.matcher.boxes.bits, self.matcher.summary, rows, words)
         start, who = np.zeros(len(rows) + 1, np.int64), np.empty(64 * len(rows) if lists else 0, np.int64)
         if lists:
-            who = words_kernel.list_owners(words, len(rows), self.matcher.owner, start, who)
+            who = bitset_kernel.list_owners(words, len(rows), self.matcher.owner, start, who)
         return Matched(start, who, words)
 
 
 @dataclass(frozen=True, eq=False)
-class Count:
+class MatchCounter:
     """The sums over some events, for several candidates."""
 
     bench: Bench
     events: NDArray[np.int64]
     matched: NDArray[np.int64]
-    planes: words_kernel.Planes  # what is still to be added to `matched`
+    planes: bitset_kernel.Planes  # what is still to be added to `matched`
     tallies: tuple[Tally, ...]
 
     @classmethod
-    def of(cls, bench: Bench) -> Count:
+    def of(cls, bench: Bench) -> MatchCounter:
         number = bench.boxes.subscriptions
         tallies = tuple(Tally.of(number) for _ in bench.coverages)
-        planes = words_kernel.Planes.of(number)
+        planes = bitset_kernel.Planes.of(number)
         return cls(bench, np.zeros(1, np.int64), np.zeros(number, np.int64), planes, tallies)
 
     def add(self, events: EventBatch) -> None:
@@ -170,22 +172,22 @@ class Count:
             if lists:
                 self.matched[:] += np.bincount(matched.who[: matched.start[-1]], minlength=len(self.matched))
             else:
-                words_kernel.count_words(matched.words, len(some), self.planes)
+                bitset_kernel.count_words(matched.words, len(some), self.planes)
             for coverage, tally in zip(self.bench.coverages, self.tallies, strict=True):
                 coverage.add(some, matched, tally)
 
-    def settled(self) -> Count:
+    def settled(self) -> MatchCounter:
         """The same sums, with nothing left to add."""
         owner = self.bench.matcher.owner
-        words_kernel.drain(self.planes, owner, self.matched)
+        bitset_kernel.drain(self.planes, owner, self.matched)
         for tally in self.tallies:
-            words_kernel.drain(tally.planes, owner, tally.covered)
+            bitset_kernel.drain(tally.planes, owner, tally.covered)
         return self
 
 
 def evaluate_here(candidates: Sequence[Candidate], boxes: BoxTable, events: EventBatch) -> list[Score]:
     """Count in this process, over a bounded number of events."""
-    count = Count.of(Bench.of(candidates, boxes))
+    count = MatchCounter.of(Bench.of(candidates, boxes))
     count.add(events)
     count.settled()
     tallies = ((tally.covered, tally.missed) for tally in count.tallies)
@@ -234,7 +236,7 @@ def _partial(
     digest = b"".join([boxes.digest, *(candidate.coverage.digest for candidate in candidates)])
 
     def count_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = Count.of(bench_of(digest, candidates, boxes))
+        count = MatchCounter.of(bench_of(digest, candidates, boxes))
         for batch in batches:
             if batch.num_rows:
                 count.add(packing.event_batch(batch))

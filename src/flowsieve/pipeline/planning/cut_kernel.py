@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Where to cut a line of places, compiled; the plain twin is `best_cut` in `cutting`."""
+"""Where to cut a line of places, compiled; the plain twin is `cutting.best_cut`."""
 
 from __future__ import annotations
 

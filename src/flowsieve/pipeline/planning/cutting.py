@@ -1,8 +1,8 @@
 """Cuts along one dimension: halvings of its line that follow the workload.
 
 Two rules are known. *Avoiding* cuts at the edge of a box where that keeps most events from boxes on the other side.
-*Balancing* is seed 002's adaptive spatial indexing: both halves have as many (event, subscription) matches along the
-dimension.
+*Balancing* is adaptive spatial indexing (docs/papers.md, workload-based indexing): both halves have as many (event,
+subscription) matches along the dimension.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.index.axes.cut_axis import Number
 from flowsieve.pipeline.planning import cut_kernel as kernel
 from flowsieve.pipeline.planning.training_data import STRING_BITS, Edges, TrainingData
 
 DEPTH = 12  # halvings of a dimension
-Number = int | float
 
 
 class Profile(NamedTuple):
@@ -29,12 +29,12 @@ class Profile(NamedTuple):
     ends: NDArray[np.int64]
 
     @classmethod
-    def of(cls, material: TrainingData, d: int) -> Profile:
-        places = material.lines[d].places
+    def of(cls, training: TrainingData, d: int) -> Profile:
+        places = training.lines[d].places
         counts = (
-            material.events_at(d),
-            np.bincount(material.first[:, d], minlength=places),
-            np.bincount(material.last[:, d], minlength=places),
+            training.events_at(d),
+            np.bincount(training.first[:, d], minlength=places),
+            np.bincount(training.last[:, d], minlength=places),
         )
         return cls(*(np.concatenate([[0], np.cumsum(count)]).astype(np.int64) for count in counts))
 
@@ -75,19 +75,19 @@ class Halvings:
         return np.searchsorted(cuts, np.arange(self.line.places), side="right")
 
 
-def avoiding(material: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
+def avoiding(training: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     """Cuts that avoid most deliveries."""
-    profile = Profile.of(material, d)
+    profile = Profile.of(training, d)
 
     def fill(depth: int, cut: NDArray[np.int64]) -> None:
         kernel.halve(*profile, depth, cut)
 
-    return _halvings(material.lines[d], depth, fill)
+    return _halvings(training.lines[d], depth, fill)
 
 
-def balancing(material: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
+def balancing(training: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     """Cuts that balance the matches; each place counts a little, so that what no event hit is still divided."""
-    events, starts, ends = Profile.of(material, d)
+    events, starts, ends = Profile.of(training, d)
     interested = (starts[1:] - ends[:-1]).astype(np.float64)
     weight = np.diff(events) * interested + 1e-6
     load = np.concatenate([[0.0], np.cumsum(weight)])
@@ -95,7 +95,7 @@ def balancing(material: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     def fill(depth: int, cut: NDArray[np.int64]) -> None:
         kernel.balance(load, depth, cut)
 
-    return _halvings(material.lines[d], depth, fill)
+    return _halvings(training.lines[d], depth, fill)
 
 
 def _halvings(line: Edges, depth: int, fill: Callable[[int, NDArray[np.int64]], None]) -> Halvings:

@@ -1,4 +1,4 @@
-"""Planners of grids: regular, adaptive (seed 002's ASI), and level-wise, where every level takes the best dimension."""
+"""Planners of grids: regular, adaptive (docs/papers.md), and level-wise, where every level takes the best dimension."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ from flowsieve.pipeline.planning import level_kernel as kernel
 from flowsieve.pipeline.planning.cutting import Halvings, avoiding, balancing
 from flowsieve.pipeline.planning.selection import Chosen
 from flowsieve.pipeline.planning.simulation import bit_rows
-from flowsieve.pipeline.planning.stabbing import Places, improved
+from flowsieve.pipeline.planning.stabbing import CutPlaces, improved
 from flowsieve.pipeline.planning.training_data import Edges, TrainingData
 
 Halve = Callable[[TrainingData, int], Halvings]  # how a dimension is cut by itself
 SIMULATED = 16_000  # events that a level is tried on
 
 
-def regular_plan(material: TrainingData, bits: int, chosen: Chosen) -> RegularPlan:
-    return RegularPlan.make(material.schema, bits, _names(material, chosen))
+def regular_plan(training: TrainingData, bits: int, chosen: Chosen) -> RegularPlan:
+    return RegularPlan.make(training.schema, bits, _names(training, chosen))
 
 
-def adaptive_plan(material: TrainingData, bits: int, chosen: Chosen) -> AdaptivePlan:
+def adaptive_plan(training: TrainingData, bits: int, chosen: Chosen) -> AdaptivePlan:
     """Bits round robin over the dimensions, each halved where its matches balance."""
-    halvings = [balancing(material, d) for d in chosen]
+    halvings = [balancing(training, d) for d in chosen]
     widths = [halving.depth for halving in halvings]
     levels = round_robin(widths, min(bits, sum(widths)))
     cuts = {
         name: halving.numbers(levels.count(i))
-        for i, (name, halving) in enumerate(zip(_names(material, chosen), halvings, strict=True))
+        for i, (name, halving) in enumerate(zip(_names(training, chosen), halvings, strict=True))
         if levels.count(i)
     }
-    return AdaptivePlan.make(material.schema, cuts, bits)
+    return AdaptivePlan.make(training.schema, cuts, bits)
 
 
 def levelwise_plan(
-    material: TrainingData, bits: int, chosen: Chosen, anew: bool = True, halve: Halve = avoiding
+    training: TrainingData, bits: int, chosen: Chosen, anew: bool = True, halve: Halve = avoiding
 ) -> LevelwisePlan:
     """Each level halves the dimension that leaves fewest deliveries; then, if `anew`, all cuts are chosen once more."""
-    halvings = {d: halve(material, d) for d in chosen}
+    halvings = {d: halve(training, d) for d in chosen}
     cells = {d: halving.cells for d, halving in halvings.items()}
-    order = _order(material, bits, {d: (halving.depth, cells[d]) for d, halving in halvings.items()})
-    names = material.schema.names
+    order = _order(training, bits, {d: (halving.depth, cells[d]) for d, halving in halvings.items()})
+    names = training.schema.names
     if not anew:
         cuts = {names[d]: halvings[d].numbers(order.count(d)) for d in chosen if d in order}
-        return LevelwisePlan.make(material.schema, cuts, [names[d] for d in order], bits)
+        return LevelwisePlan.make(training.schema, cuts, [names[d] for d in order], bits)
     places = {d: np.sort(halvings[d].place[1 : 1 << order.count(d)]) for d in chosen if d in order}
-    places = improved(material, places)
+    places = improved(training, places)
     order = _order(
-        material,
+        training,
         len(order),
-        {d: (order.count(d), partial(_thin, material.lines[d], places[d])) for d in places},
+        {d: (order.count(d), partial(_thin, training.lines[d], places[d])) for d in places},
     )
-    cuts = {names[d]: material.lines[d].numbers(places[d]) for d in places}
-    return LevelwisePlan.make(material.schema, cuts, [names[d] for d in order], bits)
+    cuts = {names[d]: training.lines[d].numbers(places[d]) for d in places}
+    return LevelwisePlan.make(training.schema, cuts, [names[d] for d in order], bits)
 
 
-def _thin(line: Edges, places: Places, bits: int) -> NDArray[np.int64]:
+def _thin(line: Edges, places: CutPlaces, bits: int) -> NDArray[np.int64]:
     """The cell of every place after the first so many halvings of some cuts."""
     step = (len(places) + 1) >> bits
     return np.searchsorted(places[step - 1 :: step], np.arange(line.places), side="right")
 
 
 def _order(
-    material: TrainingData, bits: int, axes: dict[int, tuple[int, Callable[[int], NDArray[np.int64]]]]
+    training: TrainingData, bits: int, axes: dict[int, tuple[int, Callable[[int], NDArray[np.int64]]]]
 ) -> list[int]:
     """The dimension of every level; of each is given how often it can be halved, and the cells that result."""
-    points = material.points[:SIMULATED]
-    boxes = len(material.first)
+    points = training.points[:SIMULATED]
+    boxes = len(training.first)
     current = np.full((len(points), (boxes + 63) // 64), ~np.uint64(0))
     if boxes % 64:
         current[:, -1] = (1 << boxes % 64) - 1
@@ -86,7 +86,7 @@ def _order(
                 continue
             if d not in tried:
                 cells = cells_after(depth)
-                table = bit_rows(cells[material.first[:, d]], cells[material.last[:, d]], 1 << depth)
+                table = bit_rows(cells[training.first[:, d]], cells[training.last[:, d]], 1 << depth)
                 tried[d] = table, cells[points[:, d]]
             left[d] = int(kernel.left_with(current, *tried[d]))
         if not left:
@@ -97,5 +97,5 @@ def _order(
     return order
 
 
-def _names(material: TrainingData, chosen: Chosen) -> list[str]:
-    return [material.schema.names[d] for d in chosen]
+def _names(training: TrainingData, chosen: Chosen) -> list[str]:
+    return [training.schema.names[d] for d in chosen]

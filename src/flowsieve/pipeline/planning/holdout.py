@@ -22,7 +22,7 @@ PARTS = 1_000_000
 
 @dataclass(frozen=True)
 class Holdout:
-    """Which events are held back: those from a time on (in microseconds since 1970), or a share of them by lot."""
+    """Which events are held back: those from a time on (in microseconds since 1970), or a random share of them."""
 
     share: float
     since: int | None = None
@@ -33,7 +33,7 @@ class Holdout:
 
     @classmethod
     def latest(cls, events: DataFrame, share: float) -> Holdout:
-        """The latest share of the events if they have times, else any; the hash of an event's id is its lot."""
+        """The latest share of the events if they have times, else a random share, by the hash of an event's id."""
         rule = cls(share)
         if "time" not in events.columns or share == 0.0:
             return rule
@@ -60,7 +60,7 @@ class Holdout:
         """Whether an event is held back."""
         if self.since is not None:
             return F.coalesce(F.unix_micros("time") >= F.lit(self.since), F.lit(False))
-        return _lot() < F.lit(int(self.share * PARTS))
+        return _hashed_id() < F.lit(int(self.share * PARTS))
 
     def planned_on(self, events: DataFrame) -> DataFrame:
         return events.where(~self.held_back) if self.share else events
@@ -88,7 +88,7 @@ class Holdout:
         return f"the latest {self.share:.0%}, from {np.datetime64(self.since, 'us')} on"
 
 
-def _lot() -> Column:
+def _hashed_id() -> Column:
     return F.pmod(F.xxhash64(F.lit(17), F.col("id")), F.lit(PARTS))
 
 

@@ -22,13 +22,13 @@ MORE_BITS = 4  # of the grid than of the plan
 LEAST_EVENTS = 8  # in a cell that is cut by what its events say
 
 
-def fine_grid(material: TrainingData, bits: int, chosen: Chosen, more: int = MORE_BITS) -> LevelwisePlan:
+def fine_grid(training: TrainingData, bits: int, chosen: Chosen, more: int = MORE_BITS) -> LevelwisePlan:
     """The grid that trees are made on."""
-    return levelwise_plan(material, bits + more, chosen)
+    return levelwise_plan(training, bits + more, chosen)
 
 
 def kd_plan(
-    material: TrainingData,
+    training: TrainingData,
     bits: int,
     chosen: Chosen,
     nodes: int = NODES,
@@ -36,11 +36,11 @@ def kd_plan(
     least_events: int = LEAST_EVENTS,
 ) -> KdPlan:
     """A tree of at most so many cuts on a grid."""
-    grid = grid or fine_grid(material, bits, chosen)
-    positions = [material.schema.positions[name] for name in grid.dimensions]
+    grid = grid or fine_grid(training, bits, chosen)
+    positions = [training.schema.positions[name] for name in grid.dimensions]
     cells = []
     for d, cuts in zip(positions, grid.cuts, strict=True):
-        line = material.lines[d]
+        line = training.lines[d]
         if isinstance(cuts, int):
             cells.append(np.arange(line.places) >> (STRING_BITS - cuts))
         else:
@@ -50,13 +50,13 @@ def kd_plan(
         np.ascontiguousarray(
             np.stack([cell[places[:, d]] for cell, d in zip(cells, positions, strict=True)], axis=1)
         )
-        for places in (material.points, material.first, material.last)
+        for places in (training.points, training.first, training.last)
     )
     sizes = np.array([1 << cuts if isinstance(cuts, int) else len(cuts) + 1 for cuts in grid.cuts], np.int64)
     allowed = np.ones(len(positions), np.bool_)
     tree = kernel.grow(points, first, last, sizes, allowed, nodes, bits, least_events)
     return KdPlan(
-        material.schema, grid.dimensions, grid.cuts, *_preorder(*(column.tolist() for column in tree)), bits
+        training.schema, grid.dimensions, grid.cuts, *_preorder(*(column.tolist() for column in tree)), bits
     )
 
 

@@ -1,12 +1,14 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""Deliveries that are left after one more level of a grid, compiled."""
+"""Deliveries that are left after one more level of a grid, compiled.
+
+The plain twin is in `tests/pipeline/planning/test_gridded.py`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.evaluation.match_kernel import popcount
+from flowsieve.pipeline.matching.match_kernel import popcount
 
 
 @njit(cache=True, nogil=True)

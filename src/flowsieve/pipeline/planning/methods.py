@@ -13,11 +13,11 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, nearest
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
 from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate_here
-from flowsieve.pipeline.evaluation.matcher import Matcher
-from flowsieve.pipeline.evaluation.statistics import Statistics, add_events, empty_sums, of_sums
-from flowsieve.pipeline.evaluation.subsample import some_of
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher
+from flowsieve.pipeline.matching.statistics import Statistics, add_events, empty_sums, of_sums
+from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.kd_planner import kd_plan
 from flowsieve.pipeline.planning.ordering import Order, best_order, ordered_plan
@@ -70,7 +70,7 @@ class Workshop:
     seed: int = 0
 
     @cached_property
-    def material(self) -> TrainingData:
+    def training(self) -> TrainingData:
         return TrainingData.of(self.schema, self.filters, self.events)
 
     @property
@@ -97,7 +97,7 @@ class Workshop:
         """What to learn from and what to choose by: the latest events of the sample, if they have times."""
         cut = max(1, int(len(self.events) * (1 - KEPT_BACK)))
         kept = np.arange(cut, len(self.events)) if cut < len(self.events) else np.arange(cut)
-        return self.material.with_events(self.events.take(np.arange(cut))), self.events.take(kept)
+        return self.training.with_events(self.events.take(np.arange(cut))), self.events.take(kept)
 
     @cached_property
     def judge(self) -> Judge:
@@ -106,7 +106,7 @@ class Workshop:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Scores plans on events, under the budget to plan for; under one, by some of the subscriptions."""
+    """Scores plans on events, under the budget to plan for; with a budget, by a subsample of the subscriptions."""
 
     filters: tuple[Filter, ...]
     max_dz: int
@@ -114,12 +114,12 @@ class Judge:
 
     @classmethod
     def of(cls, schema: Schema, filters: Sequence[Filter], max_dz: int) -> Judge:
-        some = tuple(filters[i] for i in some_of(len(filters), TRIED)) if max_dz else tuple(filters)
+        some = tuple(filters[i] for i in subsample(len(filters), TRIED)) if max_dz else tuple(filters)
         return cls(some, max_dz, BoxTable.of(schema, some))
 
     def fewer(self, most: int) -> Judge:
         """A judge by at most so many of the subscriptions."""
-        some = tuple(self.filters[i] for i in some_of(len(self.filters), most))
+        some = tuple(self.filters[i] for i in subsample(len(self.filters), most))
         return Judge(some, self.max_dz, BoxTable.of(self.boxes.schema, some))
 
     def score(self, plans: Sequence[IndexPlan], events: EventBatch) -> list[Score]:
@@ -127,46 +127,46 @@ class Judge:
         return evaluate_here(candidates, self.boxes, events)
 
     def order(
-        self, material: TrainingData, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
+        self, training: TrainingData, bits: int, chosen: Chosen, in_time: Callable[[], bool] = lambda: True
     ) -> Order:
         """The best order of a level-wise plan under the budget, by fewer subscriptions and events than decide later."""
         fewer = self.fewer(ORDERED_BY)
-        events = material.events
+        events = training.events
         some = events.take(np.arange(0, len(events), max(1, len(events) // ORDERED_ON)))
 
         def rate(plan: IndexPlan) -> float:
             return fewer.score([plan], some)[0].fpr
 
-        return best_order(material, bits, chosen, rate, in_time=in_time)
+        return best_order(training, bits, chosen, rate, in_time=in_time)
 
 
 def make(method: Method, shop: Workshop) -> IndexPlan:
     """The plan that a method makes by the sample alone."""
-    return make_over(method.indexer, shop.material, shop.bits, shop.select(method.selection), shop.judge)
+    return make_over(method.indexer, shop.training, shop.bits, shop.select(method.selection), shop.judge)
 
 
-def make_over(indexer: str, material: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+def make_over(indexer: str, training: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
     if indexer == "ri":
-        return regular_plan(material, bits, chosen)
+        return regular_plan(training, bits, chosen)
     if indexer == "asi":
-        return adaptive_plan(material, bits, chosen)
+        return adaptive_plan(training, bits, chosen)
     if indexer == "lw" and judge.max_dz:
-        return ordered_plan(material, bits, judge.order(material, bits, chosen))
+        return ordered_plan(training, bits, judge.order(training, bits, chosen))
     if indexer == "lw":
-        return levelwise_plan(material, bits, chosen)
+        return levelwise_plan(training, bits, chosen)
     if indexer == "kd":
-        return kd_plan(material, bits, chosen)
-    return _best_parts(material, bits, chosen, judge)
+        return kd_plan(training, bits, chosen)
+    return _best_parts(training, bits, chosen, judge)
 
 
-def _best_parts(material: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
+def _best_parts(training: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
     """The selective plan of the number of parts that does best; each is tried on events of the sample."""
-    probe = material.events.take(np.arange(0, len(material.events), max(1, len(material.events) // PROBED)))
+    probe = training.events.take(np.arange(0, len(training.events), max(1, len(training.events) // PROBED)))
     plans = [
-        selective_plan(material, bits, chosen, number)
+        selective_plan(training, bits, chosen, number)
         for number in NUMBERS
-        if number < len(material.filters) and number.bit_length() <= bits
+        if number < len(training.filters) and number.bit_length() <= bits
     ]
-    plans = plans or [selective_plan(material, bits, chosen, 1)]
+    plans = plans or [selective_plan(training, bits, chosen, 1)]
     scores = judge.fewer(TRIED).score(plans, probe)
     return plans[min(range(len(plans)), key=lambda i: (scores[i].fpr, i))]

@@ -20,13 +20,13 @@ CHANGES = 300  # tried
 Order = tuple[int, ...]  # a dimension for every level
 
 
-def ordered_plan(material: TrainingData, bits: int, order: Order) -> LevelwisePlan:
+def ordered_plan(training: TrainingData, bits: int, order: Order) -> LevelwisePlan:
     """The level-wise plan of an order, its dimensions cut where that avoids most deliveries."""
-    return _plan(material, {d: avoiding(material, d) for d in set(order)}, order)
+    return _plan(training, {d: avoiding(training, d) for d in set(order)}, order)
 
 
 def best_order(
-    material: TrainingData,
+    training: TrainingData,
     bits: int,
     chosen: Chosen,
     rate: Callable[[LevelwisePlan], float],
@@ -34,14 +34,14 @@ def best_order(
     seed: int = 0,
     in_time: Callable[[], bool] = lambda: True,
 ) -> Order:
-    """The order whose plan has the lowest rate that a search finds; the same search for the same material.
+    """The order whose plan has the lowest rate that a search finds; the same for the same data.
 
     When it is no longer in time the search ends with what it has, and levels not yet chosen go round the dimensions.
     """
-    halvings = {d: avoiding(material, d) for d in chosen}
+    halvings = {d: avoiding(training, d) for d in chosen}
 
     def rated(order: Sequence[int]) -> float:
-        return rate(_plan(material, halvings, order))
+        return rate(_plan(training, halvings, order))
 
     def allowed(order: Sequence[int]) -> bool:
         return all(order.count(d) <= halvings[d].depth for d in set(order))
@@ -81,7 +81,7 @@ def _changed(order: Sequence[int], chosen: Chosen, rng: np.random.Generator) -> 
     return out
 
 
-def _plan(material: TrainingData, halvings: dict[int, Halvings], order: Sequence[int]) -> LevelwisePlan:
-    names = material.schema.names
+def _plan(training: TrainingData, halvings: dict[int, Halvings], order: Sequence[int]) -> LevelwisePlan:
+    names = training.schema.names
     cuts = {names[d]: halvings[d].numbers(order.count(d)) for d in sorted(set(order))}
-    return LevelwisePlan.make(material.schema, cuts, [names[d] for d in order])
+    return LevelwisePlan.make(training.schema, cuts, [names[d] for d in order])

@@ -1,7 +1,7 @@
-"""The validated portfolio: no planner wins everywhere, so many are tried, and events that none has seen choose.
+"""The validated portfolio: no planner wins everywhere, so many are tried and judged on events that none has seen.
 
-Every candidate is made from most of the sample and judged on the rest, the latest events if they have times; what is
-handed out is made once more, from the whole sample. Candidates know nothing of each other and may be tried side by
+Every candidate is made from most of the sample and judged on the rest, the latest events if they have times; the
+result is made once more, from the whole sample. Candidates know nothing of each other and may be tried side by
 side. A deadline bounds it all: what may not be finished in time is not begun, and what is not finished is given up.
 """
 
@@ -30,14 +30,14 @@ Make = Callable[[TrainingData], IndexPlan]
 InTime = Callable[[], bool]
 SMALL_TREE = 1 << 11
 MARGIN = 1.5  # how much longer than the slowest so far something may take
-RESERVED = 0.95  # of the deadline may be planned with; the rest is for writing down and for the unforeseen
+RESERVED = 0.95  # of the deadline may be planned with; the rest is a reserve, and for writing the plan
 SEARCHED = 0.6  # of the time left a search may take
 AGAIN = 0.2  # seconds until what is still under way is given up once more
 SELECTED_ON = 16_000  # events
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class PlannerTrial:
     """A candidate, how it did on the events kept back, how long that took, and its plan for the whole sample."""
 
     name: str
@@ -47,12 +47,12 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class PortfolioOutcome:
     """The plan that was chosen, and all that was tried."""
 
     plan: IndexPlan
     name: str
-    trials: tuple[Trial, ...]
+    trials: tuple[PlannerTrial, ...]
     passed_over: tuple[str, ...]  # for lack of time
 
     def to_json(self) -> dict[str, Any]:
@@ -63,8 +63,8 @@ class Outcome:
         }
 
 
-Attempt = Callable[[str, float], Trial]  # a candidate's name, and the seconds that are left
-Tell = Callable[[str, int, int], None]  # what is tried, how many were, of how many
+Attempt = Callable[[str, float], PlannerTrial]  # a candidate's name, and the seconds that are left
+TellTrial = Callable[[str, int, int], None]  # what is tried, how many were, of how many
 
 
 def auto(
@@ -72,18 +72,18 @@ def auto(
     attempt: Attempt,
     deadline: float,
     started: float | None = None,
-    tell: Tell = lambda name, done, of: None,
+    tell: TellTrial = lambda name, done, of: None,
     clock: Callable[[], float] = time.monotonic,
     at_once: int = 1,
     give_up: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> PortfolioOutcome:
     """The best of the candidates, within so many seconds from the start; one is tried however little time there is.
 
     `give_up` ends the attempts that are under way when the time is over.
     """
     start = clock() if started is None else started
-    waiting, trials = list(names), dict[str, Trial]()
-    running: dict[Future[Trial], str] = {}
+    waiting, trials = list(names), dict[str, PlannerTrial]()
+    running: dict[Future[PlannerTrial], str] = {}
 
     def left() -> float:
         return RESERVED * deadline + start - clock()
@@ -109,31 +109,33 @@ def auto(
         trials[names[0]] = attempt(names[0], 0.0)
     tried = tuple(trials[name] for name in names if name in trials)
     best = min(tried, key=lambda trial: trial.fpr)
-    return Outcome(best.plan, best.name, tried, tuple(name for name in names if name not in trials))
+    return PortfolioOutcome(best.plan, best.name, tried, tuple(name for name in names if name not in trials))
 
 
 def auto_here(
     shop: Workshop,
     deadline: float,
     clock: Callable[[], float] = time.monotonic,
-) -> Outcome:
+) -> PortfolioOutcome:
     """The best of the portfolio, tried one after the other in this process."""
-    return auto(candidates(shop.max_dz), partial(attempt, shop, clock=clock), deadline, clock=clock)
+    return auto(candidate_names(shop.max_dz), partial(attempt, shop, clock=clock), deadline, clock=clock)
 
 
-def candidates(max_dz: int) -> tuple[str, ...]:
+def candidate_names(max_dz: int) -> tuple[str, ...]:
     """What is tried, the most promising first, except that a search that takes all the time it gets comes late."""
     return tuple(name for name in PORTFOLIO if max_dz or name not in SEARCHES)
 
 
-def attempt(shop: Workshop, name: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> Trial:
+def attempt(
+    shop: Workshop, name: str, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> PlannerTrial:
     """Try a candidate of the portfolio; if it searches, it does not take all of the seconds."""
     began = clock()
     learn, kept = shop.halves()
     make = PORTFOLIO[name](shop, learn, lambda: clock() - began < SEARCHED * seconds)
     (score,) = shop.judge.score([make(learn)], kept)
-    plan = make(shop.material)
-    return Trial(name, score.fpr, round(clock() - began, 3), plan)
+    plan = make(shop.training)
+    return PlannerTrial(name, score.fpr, round(clock() - began, 3), plan)
 
 
 def _over_the_best(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Callable[..., Make]:
@@ -143,18 +145,18 @@ def _over_the_best(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Ca
         some = learn.events.take(np.arange(min(SELECTED_ON, len(learn.events))))
         simulate = simulate_here(some, Simulation.of(shop.schema, shop.filters, shop.bits))
         chosen = select("gs", shop.schema, shop.statistics, simulate, shop.dimensions)
-        return lambda material: make(material, shop.bits, chosen)
+        return lambda training: make(training, shop.bits, chosen)
 
     return of
 
 
 def _over_all(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Callable[..., Make]:
-    return lambda shop, learn, in_time: lambda material: make(material, shop.bits, shop.everything)
+    return lambda shop, learn, in_time: lambda training: make(training, shop.bits, shop.everything)
 
 
 def _ordered(shop: Workshop, learn: TrainingData, in_time: InTime) -> Make:
     order = shop.judge.order(learn, shop.bits, shop.everything, in_time)
-    return lambda material: ordered_plan(material, shop.bits, order)
+    return lambda training: ordered_plan(training, shop.bits, order)
 
 
 # What takes a workshop, what to learn from and whether there is time left to search, and gives what makes plans.

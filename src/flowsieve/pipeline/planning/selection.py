@@ -1,9 +1,9 @@
-"""Which dimensions to index, by the rules of seed 002.
+"""Which dimensions to index, by the rules of workload-based indexing (docs/papers.md).
 
 *evs* ranks them by the variance of events, *emcs* by the share of subscriptions that events match along them, *cs* by
-the first principal component of the covariance of matches, *random* by lot. How many of a ranking to take is found by
-simulation, unless it is told. *gs* starts with all and leaves out, one by one, the one without which least is
-delivered; *brs* tries all sets.
+the first principal component of the covariance of matches, *random* at random. How many of a ranking to take is found
+by simulation, unless a number is given. *gs* starts with all and leaves out, one by one, the one without which least
+is delivered; *brs* tries all sets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.statistics import Statistics
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.statistics import Statistics
 from flowsieve.pipeline.planning import selection_kernel as kernel
 
 Chosen = tuple[int, ...]  # positions in the schema, the most selective first

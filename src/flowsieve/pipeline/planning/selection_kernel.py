@@ -1,12 +1,14 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""Counts over events and boxes that choose dimensions, compiled; the plain twins are in tests and in `selection`."""
+"""Counts over events and boxes that choose dimensions, compiled.
+
+The plain twins are in `tests/pipeline/planning/test_selection.py`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.evaluation.match_kernel import popcount
+from flowsieve.pipeline.matching.match_kernel import popcount
 
 BUCKETS = 1 << 12
 

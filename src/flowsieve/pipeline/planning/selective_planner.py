@@ -1,7 +1,7 @@
-"""The planner of selective plans (seed 002's SI): clusters of subscriptions, and the boxes around them.
+"""The planner of selective plans: clusters of subscriptions, and the boxes around them.
 
-Clusters are found by k-means on the middles and widths of boxes, from a start that depends on the data alone. How many
-there are is a matter of trial: see `methods`.
+This is selective indexing (docs/papers.md, workload-based indexing). Clusters are found by k-means on the middles and
+widths of boxes, from a start that depends on the data alone. `methods` tries several numbers of clusters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.index.plans.selective import SelectivePlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.selection import Chosen
 from flowsieve.pipeline.planning.training_data import TrainingData
 
@@ -18,10 +18,10 @@ ROUNDS = 30
 NUMBERS = (1, 3, 7, 15, 31)  # parts to try; with the rest they are a power of two
 
 
-def selective_plan(material: TrainingData, bits: int, chosen: Chosen, number: int) -> SelectivePlan:
+def selective_plan(training: TrainingData, bits: int, chosen: Chosen, number: int) -> SelectivePlan:
     """A plan of at most so many parts, which hold all subscriptions; what lies outside is one more."""
-    schema = material.schema
-    table = BoxTable.of(schema, material.filters)
+    schema = training.schema
+    table = BoxTable.of(schema, training.filters)
     numeric = [d for d in chosen if schema.attributes[d].kind != "string"]
     names = [schema.names[d] for d in chosen]
     if not numeric:

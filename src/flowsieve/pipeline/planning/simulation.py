@@ -6,7 +6,7 @@ A box gets an event if it touches the event's cell, so that no cover has to be l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
-from flowsieve.pipeline.evaluation import match_kernel
+from flowsieve.pipeline.matching import match_kernel
 from flowsieve.pipeline.planning import selection_kernel as kernel
 from flowsieve.pipeline.planning.selection import Chosen, Simulate
 from flowsieve.pipeline.runtime.batches import event_batch
@@ -179,8 +179,4 @@ def _count(
 def simulate_here(events: EventBatch, simulation: Simulation) -> Simulate:
     """Simulate on a sample, in this process."""
     counter = Counter(simulation)
-    return _counted(counter, events)
-
-
-def _counted(counter: Counter, events: EventBatch) -> Callable[[Sequence[Chosen]], Sequence[int]]:
     return lambda sets: counter.deliveries(events, sets).tolist()

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowsieve.content.event import EventBatch
 from flowsieve.index.plan import IndexPlan
-from flowsieve.pipeline.evaluation.statistics import Statistics, statistics
+from flowsieve.pipeline.matching.statistics import Statistics, statistics
 from flowsieve.pipeline.planning.methods import AUTO, Method, Workshop, make_over
-from flowsieve.pipeline.planning.portfolio import Tell, Trial, attempt, auto, candidates
+from flowsieve.pipeline.planning.portfolio import PlannerTrial, TellTrial, attempt, auto, candidate_names
 from flowsieve.pipeline.planning.selection import Chosen, select
 from flowsieve.pipeline.planning.simulation import Simulated, Simulation
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
-from flowsieve.pipeline.runtime.event_sample import SAMPLE, Drawn
-from flowsieve.pipeline.runtime.job_tags import Tag
+from flowsieve.pipeline.runtime.job_tags import JobTag
+from flowsieve.pipeline.runtime.spark_sample import SAMPLE, SparkSample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +52,7 @@ class SparkWorkshop:
     wanted: Subscriptions
     bits: int
     max_dz: int
-    drawn: Drawn
+    sample: SparkSample
     simulate: Simulated
     dimensions: int | None = None
     seed: int = 0
@@ -64,11 +64,11 @@ class SparkWorkshop:
     @cached_property
     def sampled(self) -> int:
         """How many events the sample has."""
-        return self.drawn.ask(len)
+        return self.sample.ask(len)
 
     @cached_property
     def fitted(self) -> bytes:
-        """What opens a workshop for the sample where the sample is; made once for all who go there."""
+        """What makes a workshop on the executor that has the sample; pickled once for all tasks."""
         return pickle.dumps(
             partial(
                 Workshop,
@@ -89,11 +89,11 @@ class SparkWorkshop:
         return select(selection, schema, lambda: self.statistics, self.simulate, self.dimensions, self.seed)
 
     def make(self, method: Method) -> IndexPlan:
-        return self.drawn.ask(partial(_make, self.fitted, method.indexer, self.select(method.selection)))
+        return self.sample.ask(partial(_make, self.fitted, method.indexer, self.select(method.selection)))
 
-    def try_out(self, name: str, seconds: float) -> Trial:
+    def try_out(self, name: str, seconds: float) -> PlannerTrial:
         """Try a candidate of the portfolio."""
-        return self.drawn.ask(partial(_attempt, self.fitted, name, seconds))
+        return self.sample.ask(partial(_attempt, self.fitted, name, seconds))
 
 
 @contextmanager
@@ -108,12 +108,12 @@ def workshop_on(
     most: int = SAMPLE,
 ) -> Iterator[SparkWorkshop]:
     """A workshop for some `count` events; executors keep what it needs of them until the block ends."""
-    drawn = Drawn.of(events, wanted.schema, count, most)
+    sample = SparkSample.of(events, wanted.schema, count, most)
     simulate = Simulated(events, Simulation.of(wanted.schema, wanted.filters, bits))
     try:
-        yield SparkWorkshop(events, wanted, bits, max_dz, drawn, simulate, dimensions, seed)
+        yield SparkWorkshop(events, wanted, bits, max_dz, sample, simulate, dimensions, seed)
     finally:
-        drawn.forget()
+        sample.forget()
         simulate.forget()
 
 
@@ -122,7 +122,7 @@ def make_plan(
     shop: SparkWorkshop,
     deadline: float = 120.0,
     started: float | None = None,
-    tell: Tell = lambda name, done, of: None,
+    tell: TellTrial = lambda name, done, of: None,
 ) -> Made:
     """The plan of a method by name; `auto` keeps a deadline, counted from `started` on the monotonic clock.
 
@@ -131,28 +131,28 @@ def make_plan(
     if text != AUTO:
         method = Method.parse(text)
         return Made(shop.make(method), str(method), None)
-    tag = Tag.of(shop.events.sparkSession)
+    tag = JobTag.of(shop.events.sparkSession)
 
-    def try_out(name: str, seconds: float) -> Trial:
+    def try_out(name: str, seconds: float) -> PlannerTrial:
         tag.put()
         return shop.try_out(name, seconds)
 
-    names = candidates(shop.max_dz)
+    names = candidate_names(shop.max_dz)
     outcome = auto(names, try_out, deadline, started, tell, at_once=AT_ONCE, give_up=tag.end)
     return Made(outcome.plan, f"{AUTO}: {outcome.name}", outcome.to_json())
 
 
 @lru_cache(maxsize=1)
 def _workshop(fitted: bytes) -> Callable[[EventBatch], Workshop]:
-    """What opens a workshop, kept for the tasks that follow in the same process."""
+    """What makes a workshop, kept for the tasks that follow in the same process."""
     opens: Callable[..., Workshop] = pickle.loads(fitted)
     return lambda events: opens(events=events)
 
 
 def _make(fitted: bytes, indexer: str, chosen: Chosen, events: EventBatch) -> IndexPlan:
     shop = _workshop(fitted)(events)
-    return make_over(indexer, shop.material, shop.bits, chosen, shop.judge)
+    return make_over(indexer, shop.training, shop.bits, chosen, shop.judge)
 
 
-def _attempt(fitted: bytes, name: str, seconds: float, events: EventBatch) -> Trial:
+def _attempt(fitted: bytes, name: str, seconds: float, events: EventBatch) -> PlannerTrial:
     return attempt(_workshop(fitted)(events), name, seconds)

@@ -1,5 +1,6 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
-"""The best cuts of one dimension, given those of all others, compiled; the plain twin is `fewest_unstabbed`.
+"""The best cuts of one dimension, given those of all others, compiled.
+
+The plain twin is `stabbing.fewest_unstabbed`.
 
 An event that a box does not hold along a dimension is kept from it if some cut lies between the two. So every such pair
 is an interval of cuts, and the best cuts stab most of them.
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.evaluation.match_kernel import ONE, popcount
+from flowsieve.pipeline.matching.match_kernel import ONE, popcount
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from flowsieve.pipeline.planning.training_data import TrainingData
 CANDIDATES = 1 << 10  # cuts of a dimension to choose from
 PAIRED = 8_000  # events that vote
 
-Places = NDArray[np.int64]  # cuts of a dimension, in order: the places that begin an upper part
+CutPlaces = NDArray[np.int64]  # cuts of a dimension, in order: the places that begin an upper part
 
 
 def fewest_unstabbed(pairs: NDArray[np.int64], number: int) -> tuple[int, ...]:
@@ -39,22 +39,22 @@ def fewest_unstabbed(pairs: NDArray[np.int64], number: int) -> tuple[int, ...]:
     return min(combinations(range(n), number), key=left)
 
 
-def improved(material: TrainingData, cuts: dict[int, Places], rounds: int = 2) -> dict[int, Places]:
+def improved(training: TrainingData, cuts: dict[int, CutPlaces], rounds: int = 2) -> dict[int, CutPlaces]:
     """The cuts of each dimension, as many as they were; a string keeps its own."""
-    points = material.points[:PAIRED]
+    points = training.points[:PAIRED]
     now = dict(cuts)
     for _ in range(rounds):
         for d in sorted(now, key=lambda d: len(now[d])):
-            if not material.lines[d].is_string and len(now[d]):
-                now[d] = _recut(material, points, now, d)
+            if not training.lines[d].is_string and len(now[d]):
+                now[d] = _recut(training, points, now, d)
     return now
 
 
-def candidates(material: TrainingData, d: int) -> Places:
+def cut_candidates(training: TrainingData, d: int) -> CutPlaces:
     """Places where some box begins or ends; of many, those that most boxes share or that are spread evenly."""
-    places = material.lines[d].places
-    weight = np.bincount(material.first[:, d], minlength=places + 1)
-    weight += np.bincount(material.last[:, d] + 1, minlength=places + 1)[: places + 1]
+    places = training.lines[d].places
+    weight = np.bincount(training.first[:, d], minlength=places + 1)
+    weight += np.bincount(training.last[:, d] + 1, minlength=places + 1)[: places + 1]
     weight[[0, -1]] = 0
     every = np.flatnonzero(weight)
     if len(every) <= CANDIDATES:
@@ -63,14 +63,16 @@ def candidates(material: TrainingData, d: int) -> Places:
     return np.unique(every[np.searchsorted(share, np.linspace(0, 1, CANDIDATES, endpoint=False))])
 
 
-def _recut(material: TrainingData, points: NDArray[np.int64], cuts: dict[int, Places], d: int) -> Places:
-    number, known = len(cuts[d]), candidates(material, d)
+def _recut(
+    training: TrainingData, points: NDArray[np.int64], cuts: dict[int, CutPlaces], d: int
+) -> CutPlaces:
+    number, known = len(cuts[d]), cut_candidates(training, d)
     if len(known) <= number:
-        return np.concatenate([known, np.full(number - len(known), material.lines[d].places)])
+        return np.concatenate([known, np.full(number - len(known), training.lines[d].places)])
     tables, rows = _passing(
-        material, points, [(other, places) for other, places in cuts.items() if other != d]
+        training, points, [(other, places) for other, places in cuts.items() if other != d]
     )
-    after = np.searchsorted(known, np.arange(material.lines[d].places + 1), side="right")
+    after = np.searchsorted(known, np.arange(training.lines[d].places + 1), side="right")
     pairs = np.zeros((len(known) + 1, len(known) + 1), np.int64)
     kernel.add_pairs(
         tables,
@@ -78,24 +80,24 @@ def _recut(material: TrainingData, points: NDArray[np.int64], cuts: dict[int, Pl
         after,
         after,
         points[:, d],
-        material.first[:, d].copy(),
-        material.last[:, d].copy(),
+        training.first[:, d].copy(),
+        training.last[:, d].copy(),
         pairs,
     )
-    recut: Places = known[kernel.fewest_unstabbed(pairs, number)]
+    recut: CutPlaces = known[kernel.fewest_unstabbed(pairs, number)]
     return recut
 
 
 def _passing(
-    material: TrainingData, points: NDArray[np.int64], others: Sequence[tuple[int, Places]]
+    training: TrainingData, points: NDArray[np.int64], others: Sequence[tuple[int, CutPlaces]]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The bits of boxes that touch each cell of the other dimensions, and the rows of every event in them."""
-    boxes = len(material.first)
+    boxes = len(training.first)
     everything = bit_rows(np.zeros(boxes, np.int64), np.zeros(boxes, np.int64), 1)
     tables, rows, start = [everything], [np.zeros(len(points), np.int64)], 1
     for d, cuts in others:
-        cells = np.searchsorted(cuts, np.arange(material.lines[d].places), side="right")
-        tables.append(bit_rows(cells[material.first[:, d]], cells[material.last[:, d]], len(cuts) + 1))
+        cells = np.searchsorted(cuts, np.arange(training.lines[d].places), side="right")
+        tables.append(bit_rows(cells[training.first[:, d]], cells[training.last[:, d]], len(cuts) + 1))
         rows.append(cells[points[:, d]] + start)
         start += len(cuts) + 1
     return np.concatenate(tables), np.ascontiguousarray(np.stack(rows, axis=1))

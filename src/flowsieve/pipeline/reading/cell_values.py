@@ -35,15 +35,15 @@ BROKEN, MISSING, OUTSIDE = "broken", "missing", "outside"
 KINDS = (BROKEN, MISSING, OUTSIDE)
 
 
-class Cell(NamedTuple):
-    """A value, of the attribute's type; what breaks its row; what keeps its event out. Faults are null if none."""
+class ParsedCell(NamedTuple):
+    """A value of the attribute's type, what breaks its row, and what keeps its event out; null where nothing does."""
 
     value: Column
     broken: Column
     fault: Column
 
 
-def read_cell(attribute: Attribute, cell: Column, type: DataType) -> Cell:
+def read_cell(attribute: Attribute, cell: Column, type: DataType) -> ParsedCell:
     """The cell of an attribute; a column whose type holds no such thing at all is bad input."""
     if not isinstance(type, StringType | NumericType | BooleanType):
         raise BadInput(
@@ -93,12 +93,12 @@ def read_name(what: str, cell: Column) -> tuple[Column, Column]:
     return name, F.when(name.isNull() | (name == ""), F.lit(f"the {what} is missing"))
 
 
-def _string(attribute: Attribute, cell: Column) -> Cell:
+def _string(attribute: Attribute, cell: Column) -> ParsedCell:
     value = cell.cast("string")
-    return Cell(value, _no_fault(), F.when(value.isNull(), _missing(attribute)))
+    return ParsedCell(value, _no_fault(), F.when(value.isNull(), _missing(attribute)))
 
 
-def _word(attribute: Attribute, cell: Column, type: DataType) -> Cell:
+def _word(attribute: Attribute, cell: Column, type: DataType) -> ParsedCell:
     word = cell.cast("string")
     if attribute.kind == "bool":
         text = F.lower(word)
@@ -110,10 +110,10 @@ def _word(attribute: Attribute, cell: Column, type: DataType) -> Cell:
     empty = word.isNull() | (word == "") if isinstance(type, StringType) else word.isNull()
     unknown = _outside(attribute, _shown(cell), right)
     fault = F.when(value.isNull() & empty, _missing(attribute)).when(value.isNull(), unknown)
-    return Cell(value, _no_fault(), fault)
+    return ParsedCell(value, _no_fault(), fault)
 
 
-def _number(attribute: Attribute, cell: Column, type: DataType) -> Cell:
+def _number(attribute: Attribute, cell: Column, type: DataType) -> ParsedCell:
     broken = _no_fault()
     beyond = F.lit(False)
     if isinstance(type, StringType):
@@ -141,7 +141,7 @@ def _number(attribute: Attribute, cell: Column, type: DataType) -> Cell:
     if attribute.kind == "int":
         fault = fault.when(number != F.floor(number), _outside(attribute, shown, "is not a whole number"))
     sound = F.when(broken.isNull() & fault.isNull(), number)
-    return Cell(sound.cast(SPARK_TYPES[attribute.kind]), broken, fault)
+    return ParsedCell(sound.cast(SPARK_TYPES[attribute.kind]), broken, fault)
 
 
 def _shown(cell: Column) -> Column:

@@ -1,8 +1,8 @@
 """Events and subscriptions from files; rows that cannot be used are set aside, each with its place and the reason.
 
-What is wrong with a row is one of `cells.KINDS`. Broken rows are a mistake in the files: more than a share of them is
-an error. An event without a value for some attribute, or outside the content space, cannot be published, so that no
-subscription matches it: such events are set aside and counted, and are no error by themselves.
+What is wrong with a row is one of `cell_values.KINDS`. Broken rows are a mistake in the files: more than a share of
+them is an error. An event without a value for some attribute, or outside the content space, cannot be published, so
+no subscription matches it: such events are set aside and counted, and are no error by themselves.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class Intake:
+class IngestedEvents:
     """Events as they were read: those that can be published, those set aside, and how many there are of each.
 
     The frames are lazy: taking `account` reads the files once, using `events` reads them again.
@@ -107,7 +107,9 @@ class Intake:
         return self.events
 
 
-def read_events(spark: SparkSession, path: str | Path, schema: Schema, *, time: str | None = None) -> Intake:
+def read_events(
+    spark: SparkSession, path: str | Path, schema: Schema, *, time: str | None = None
+) -> IngestedEvents:
     """The events in a file or folder.
 
     A column stands for the attribute that has its name, or else the name that `identifier` makes of it. Without a
@@ -116,13 +118,13 @@ def read_events(spark: SparkSession, path: str | Path, schema: Schema, *, time: 
     """
     rows = Rows.read(spark, path, schema.names)
     try:
-        return Intake(str(path), schema, *_judged(rows, schema, time))
+        return IngestedEvents(str(path), schema, *_judged(rows, schema, time))
     except BadInput as error:
         raise error.at(str(path)) from None
 
 
 def identifier(name: str) -> str:
-    """The attribute that a column is: its name, with `_` where no attribute's name may be so."""
+    """The attribute that a column is: its name, with `_` for what an attribute's name may not have."""
     word = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))
     word = word if word.isidentifier() else f"_{word}"
     return f"{word}_" if keyword.iskeyword(word) else word

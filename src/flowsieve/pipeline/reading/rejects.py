@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowsieve.pipeline.reading.frame_files import write_frame
-from flowsieve.pipeline.reading.ingest import Intake
+from flowsieve.pipeline.reading.ingest import IngestedEvents
 from flowsieve.pipeline.reading.subscriptions import Subscribed
+from flowsieve.pipeline.runtime.frame_files import write_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,12 +16,12 @@ COLUMNS = "file string, row bigint, kind string, reason string, text string"
 
 
 def write_aside(
-    spark: SparkSession, path: Path, intake: Intake | None, subscribed: Subscribed | None
+    spark: SparkSession, path: Path, ingested: IngestedEvents | None, subscribed: Subscribed | None
 ) -> None:
     """Write file, row, kind, reason and text of each row, of events and of subscriptions; nothing if there is none."""
     frames = []
-    if intake is not None and intake.account.good < intake.account.rows:
-        frames.append(intake.aside)
+    if ingested is not None and ingested.account.good < ingested.account.rows:
+        frames.append(ingested.aside)
     if subscribed is not None and subscribed.aside:
         frames.append(spark.createDataFrame([tuple(row) for row in subscribed.aside], COLUMNS))
     if frames:

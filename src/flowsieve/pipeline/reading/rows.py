@@ -1,7 +1,7 @@
 """Rows of CSV, JSON lines and Parquet as one kind of table, which can tell where each row stands.
 
 A row of text is one line. Cells of text stay text here, those of Parquet have their own types; what a cell means is
-decided in `cells`. Where a row stands costs a second look at the files, so that only rows with a fault are asked.
+decided in `cell_values`. Finding where a row stands reads the files again, so only rows with a fault are looked up.
 """
 
 from __future__ import annotations

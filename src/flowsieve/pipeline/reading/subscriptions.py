@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema, listed
 from flowsieve.errors import BadFilter, BadInput
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.reading.ingest import MAX_BAD, SHOWN, Account
 from flowsieve.pipeline.reading.rows import BROKEN, FILE, TEXT, Rows
-from flowsieve.scenario.request_files import Filters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +89,7 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
         raise BadInput(
             f"has more than {MOST:,} subscriptions, which is the most that are planned for", place=str(path)
         )
-    parsed, aside = Filters(schema), []
+    parse, aside = cache(lambda text: Filter.parse(text, schema)), []  # thousands often share a few texts
     filters: dict[str, Filter] = {}
     for number, row in enumerate(listed_rows):
         cells = {name: row[f"v{i}"] or "" for i, name in enumerate(rows.names)}
@@ -100,7 +99,7 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
                 raise BadInput(row[BROKEN])
             if not id or id in filters:
                 raise BadInput(f"the id {id!r} is there already" if id else "the id is missing")
-            filters[id] = parsed.parse(text_of(cells))
+            filters[id] = parse(text_of(cells))
         except BadInput as error:
             empty = isinstance(error, BadFilter) and "can match nothing" in error.message
             kind = "outside" if empty else "broken"

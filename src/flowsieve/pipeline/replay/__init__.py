@@ -1,0 +1,1 @@
+"""Events sent through the tables of a network: what its links would carry, and what its hosts would get."""

@@ -19,8 +19,8 @@ from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.evaluation import coverage_kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import matcher_of
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import matcher_of
 from flowsieve.pipeline.replay import replay_kernel
 from flowsieve.southbound.embedded.batch import JoinedTables
 
@@ -49,7 +49,7 @@ class ReplayTraffic:
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class NetworkSnapshot:
     """Tables as they stand, and the interests they are judged by; `home[s]` is the host of subscription s."""
 
     plan: IndexPlan
@@ -60,7 +60,7 @@ class Snapshot:
     home: NDArray[np.int64]
 
     @classmethod
-    def of(cls, view: NetworkView) -> Snapshot:
+    def of(cls, view: NetworkView) -> NetworkSnapshot:
         """A snapshot of a network."""
         wiring, plan, encoding = Wiring.of(view.topology), view.plan, view.encoding
         number = {host: i for i, host in enumerate(wiring.hosts)}

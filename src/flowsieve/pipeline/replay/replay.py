@@ -20,11 +20,11 @@ from flowsieve.content.schema import listed
 from flowsieve.errors import BadInput, SwitchError, nearest
 from flowsieve.flow.wiring import Wiring
 from flowsieve.network.topology import Topology
-from flowsieve.pipeline.evaluation.statistics import worker
+from flowsieve.pipeline.matching.statistics import worker
 from flowsieve.pipeline.reading.cell_values import BROKEN
-from flowsieve.pipeline.reading.ingest import Intake
+from flowsieve.pipeline.reading.ingest import IngestedEvents
 from flowsieve.pipeline.replay import replay_kernel as kernel
-from flowsieve.pipeline.replay.network_snapshot import ReplayTraffic, Snapshot
+from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 from flowsieve.pipeline.runtime.batches import event_batch
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PARTIAL = (
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What came of the events, in all, per link, per switch and per host."""
+    """What happened to the events, in total, per link, per switch and per host."""
 
     wiring: Wiring
     traffic: ReplayTraffic
@@ -117,30 +117,32 @@ class Replayed:
         }
 
 
-def at_hosts(intake: Intake, topology: Topology, host: str | None = None) -> Intake:
+def at_hosts(ingested: IngestedEvents, topology: Topology, host: str | None = None) -> IngestedEvents:
     """Events that come from hosts of a network: all from one if it is given, else each from its column `host`.
 
     A row whose host is not there is set aside as broken.
     """
     if host is not None:
         topology.endpoint(host)  # says which host would be right
-        return replace(intake, judged=intake.judged.withColumn("host", F.lit(host)))
-    if "host" not in intake.judged.columns:
+        return replace(ingested, judged=ingested.judged.withColumn("host", F.lit(host)))
+    if "host" not in ingested.judged.columns:
         raise BadInput(
-            f"there is no column 'host' to say who publishes; give one{nearest('host', intake.rows.names)}, "
+            f"there is no column 'host' to say who publishes; give one{nearest('host', ingested.rows.names)}, "
             "or --host H for all events",
-            place=intake.path,
+            place=ingested.path,
         )
     hosts = tuple(topology.hosts)
     reason = F.concat(F.lit("host '"), F.col("host"), F.lit(f"' is none of {listed(hosts)}"))
     stranger = F.when(
         ~F.col("host").isin(list(hosts)), F.struct(F.lit(BROKEN).alias("kind"), reason.alias("reason"))
     )
-    return replace(intake, judged=intake.judged.withColumn("_fault", F.coalesce(F.col("_fault"), stranger)))
+    return replace(
+        ingested, judged=ingested.judged.withColumn("_fault", F.coalesce(F.col("_fault"), stranger))
+    )
 
 
-def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
-    """Send events (as `Intake.events` has them, each with a host of the network) through the tables."""
+def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
+    """Send events (as `IngestedEvents.events` has them, each with a host of the network) through the tables."""
     names = snapshot.plan.schema.names
     partials = events.select("host", *names).mapInArrow(_partial(snapshot), PARTIAL)
     row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
@@ -154,7 +156,7 @@ def replay(events: DataFrame, snapshot: Snapshot) -> Replayed:
     return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))
 
 
-def _partial(snapshot: Snapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _partial(snapshot: NetworkSnapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def send_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), [], []
         hosts = pa.array(snapshot.wiring.hosts, pa.string())

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 """What hosts got of what they wanted, compiled; the plain twin is `scenario.play`, which lists every pair."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All figures of a report, each with what is to be seen in it."""
+"""All figures of a report, each with a text that explains it."""
 
 from __future__ import annotations
 

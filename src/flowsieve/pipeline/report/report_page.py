@@ -46,7 +46,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure of the page: a PNG, the file that it is also in, and what is to be seen."""
+    """A figure of the page: a PNG, its file, a title and an explanation."""
 
     file: str
     heading: str

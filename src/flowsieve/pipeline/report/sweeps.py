@@ -1,4 +1,4 @@
-"""What plans would be like with fewer bits, fewer dimensions and other budgets, for plots of what each is worth."""
+"""Plans measured with fewer bits, fewer dimensions and other budgets, for plots of what each is worth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flowsieve.pipeline.evaluation.boxes import BoxTable
+    from flowsieve.pipeline.matching.boxes import BoxTable
 
 BUDGETS = (1, 2, 4, 8, 16, 32, 64, 128)
 STEPS = 7  # lengths of dz that are tried
@@ -46,7 +46,7 @@ class Measured:
     def of(cls, label: str, score: Score, max_dz: int) -> Measured:
         found = score.to_json()
         return cls(
-            label, dimensions=dimensions_of(score.plan), max_dz=max_dz, **{key: found[key] for key in NEEDED}
+            label, dimensions=len(score.plan.dimensions), max_dz=max_dz, **{key: found[key] for key in NEEDED}
         )
 
 
@@ -62,10 +62,6 @@ class Sweep:
     by_dimensions: tuple[Measured, ...] = ()
     by_budget: tuple[Measured, ...] = ()
     events: int = 0
-
-
-def dimensions_of(plan: IndexPlan) -> int:
-    return len(getattr(plan, "dimensions", plan.schema.names))
 
 
 def read_results(path: Path) -> list[Measured]:
@@ -97,7 +93,7 @@ def _result(row: object, max_dz: Any, path: Path) -> Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class SweepTrial:
     """A plan to measure, and the figure that it is for."""
 
     group: str
@@ -111,13 +107,15 @@ class Trial:
         return id(self.plan), self.max_dz
 
 
-def covers_of(spark: SparkSession, trials: Sequence[Trial], filters: Sequence[Filter]) -> list[Candidate]:
+def covers_of(
+    spark: SparkSession, trials: Sequence[SweepTrial], filters: Sequence[Filter]
+) -> list[Candidate]:
     """A candidate for each trial that differs from those before it."""
     return [candidates_on(spark, [trial.plan], filters, trial.max_dz)[0] for trial in _different(trials)]
 
 
 def sweep(
-    trials: Sequence[Trial], candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame
+    trials: Sequence[SweepTrial], candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame
 ) -> Sweep:
     """Measure what `covers_of` has made of the trials, in one pass over the events."""
     found = evaluate(candidates, boxes, events)
@@ -129,32 +127,27 @@ def sweep(
     return Sweep(plans, bits, dimensions, budget, found[0].events if found else 0)
 
 
-def _different(trials: Sequence[Trial]) -> list[Trial]:
+def _different(trials: Sequence[SweepTrial]) -> list[SweepTrial]:
     return list({trial.key: trial for trial in trials}.values())
 
 
-def trials_of(plans: Mapping[str, IndexPlan], max_dz: int) -> Iterator[Trial]:
+def trials_of(plans: Mapping[str, IndexPlan], max_dz: int) -> Iterator[SweepTrial]:
     """Plans, by their labels, as they are and with one thing changed at a time."""
     orders: set[tuple[tuple[str, ...], int]] = set()
     for label, plan in plans.items():
-        yield Trial("plans", label, plan, max_dz)
+        yield SweepTrial("plans", label, plan, max_dz)
         for bits in ladder(plan.bits):
-            yield Trial("bits", label, shortened(plan, bits), max_dz)
-        names = tuple(getattr(plan, "dimensions", plan.schema.names))
+            yield SweepTrial("bits", label, plan.shortened(bits), max_dz)
+        names = plan.dimensions
         if (names, plan.bits) not in orders:
             orders.add((names, plan.bits))
             for count in range(1, len(names) + 1):
                 regular = RegularPlan.make(plan.schema, plan.bits, names[:count], plan.bits)
-                yield Trial("dimensions", f"regular, dimensions of {label}", regular, max_dz)
+                yield SweepTrial("dimensions", f"regular, dimensions of {label}", regular, max_dz)
         for budget in sorted({*BUDGETS, max_dz} - {0}):
-            yield Trial("budget", label, plan, budget)
+            yield SweepTrial("budget", label, plan, budget)
 
 
 def ladder(bits: int) -> list[int]:
     """Some lengths from few bits to all of them."""
     return sorted({max(1, round(bits * step / STEPS)) for step in range(1, STEPS + 1)})
-
-
-def shortened(plan: Any, bits: int) -> IndexPlan:
-    short: IndexPlan = plan if bits == plan.bits else plan.shortened(bits)
-    return short

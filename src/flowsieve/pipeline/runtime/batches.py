@@ -1,4 +1,4 @@
-"""Events as executors see them: Arrow batches with the columns that `Intake.events` has."""
+"""Events as executors see them: Arrow batches with the columns that `IngestedEvents.events` has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Attribute, Schema
 
 
-def column_of(attribute: Attribute, cells: pa.Array) -> NDArray[Any]:
+def column_values(attribute: Attribute, cells: pa.Array) -> NDArray[Any]:
     """An attribute of many events as `EventBatch.columns` has it: points on its line, or the strings themselves."""
     if attribute.kind == "string":
         strings: NDArray[Any] = cells.to_numpy(zero_copy_only=False)
@@ -33,7 +33,7 @@ def event_batch(schema: Schema, batch: pa.RecordBatch, ids: bool = False) -> Eve
         batch.column(name).to_numpy(zero_copy_only=False) if ids and name in names else empty
         for name in ("id", "host")
     )
-    columns = {attribute.name: column_of(attribute, batch.column(attribute.name)) for attribute in schema}
+    columns = {attribute.name: column_values(attribute, batch.column(attribute.name)) for attribute in schema}
     return EventBatch(schema, id, host, columns)
 
 

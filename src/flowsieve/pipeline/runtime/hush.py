@@ -1,4 +1,4 @@
-"""Quiet where there is nothing to tell: Java says at every start that Spark asks it for a module in incubation."""
+"""Drops a warning that Java prints at every start: that Spark asks for an incubator module."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 def hushed(stderr: int = 2) -> Iterator[None]:
     """Pass on what processes that are started in the block write to standard error, but for that one line.
 
-    They do so as long as they run. What this process writes itself goes where it always did, also meanwhile: a bar
-    that shows progress is to find its terminal.
+    This holds for as long as they run. What this process writes itself is not redirected: a progress bar needs its
+    terminal.
     """
     own = sys.stderr
     try:
         kept = os.dup(stderr)
-    except OSError:  # it is closed, and nobody would hear anything
+    except OSError:  # it is closed
         yield
         return
     heard, said = os.pipe()

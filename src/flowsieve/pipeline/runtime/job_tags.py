@@ -1,4 +1,4 @@
-"""A word on jobs that several threads start, by which all of them can be ended at once."""
+"""A tag on the Spark jobs of several threads, by which all of them can be cancelled at once."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tag:
-    """A word of our own; `known` are those of the thread that made it, which others do not have by themselves."""
+class JobTag:
+    """A tag of our own; `known` are the tags of the thread that made it, which other threads do not inherit."""
 
     spark: SparkSession
     word: str
     known: frozenset[str]
 
     @classmethod
-    def of(cls, spark: SparkSession) -> Tag:
+    def of(cls, spark: SparkSession) -> JobTag:
         return cls(spark, f"flowsieve-{uuid4().hex}", frozenset(spark.getTags()))
 
     def put(self) -> None:
-        """Put it on all that this thread starts from now on."""
+        """Tag all jobs that this thread starts from now on."""
         for word in self.known:
             self.spark.addTag(word)
         if is_remote():
             self.spark.addTag(self.word)
-        else:  # a tag of a session is one of the thread that put it, and no other can end what has it
+        else:  # a session's tags belong to one thread, and no other can cancel by them
             self.spark.sparkContext.addJobTag(self.word)
 
     def end(self) -> None:
-        """End the jobs that have it and are under way."""
+        """Cancel the running jobs that have the tag."""
         if is_remote():
             self.spark.interruptTag(self.word)
         else:

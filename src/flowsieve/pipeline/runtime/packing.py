@@ -1,6 +1,6 @@
-"""Whole numbers of several attributes side by side in one column, for the way from Spark to Python.
+"""Whole numbers of several attributes side by side in one column, for the transfer from Spark to Python.
 
-What a value costs on that way does not depend on how long it is. Attributes of few bits share a column of 63, which
+What a value costs there does not depend on how long it is. Attributes of few bits share a column of 63, which
 Spark fills and NumPy takes apart again.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadValue
-from flowsieve.pipeline.runtime.batches import column_of
+from flowsieve.pipeline.runtime.batches import column_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +75,7 @@ class Packing:
         )
 
     def event_batch(self, batch: pa.RecordBatch) -> EventBatch:
-        """What came of it, as the core has it; an event outside the schema raises BadValue."""
+        """The events of a packed batch; one outside the schema raises BadValue."""
         columns: dict[str, NDArray[Any]] = {}
         for i, fields in enumerate(self.columns):
             cells = batch.column(_name(i))
@@ -89,7 +89,7 @@ class Packing:
             columns |= {field.name: field.unpacked(numbers) for field in fields}
         for attribute in self.schema:
             if attribute.name not in columns:
-                columns[attribute.name] = column_of(attribute, batch.column(attribute.name))
+                columns[attribute.name] = column_values(attribute, batch.column(attribute.name))
         empty = np.full(batch.num_rows, "", dtype=object)
         return EventBatch(self.schema, empty, empty, {name: columns[name] for name in self.schema.names})
 

@@ -1,4 +1,4 @@
-"""How far Spark is, for whoever is watching."""
+"""How many tasks Spark has done, while it works."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Tell = Callable[[int, int], None]  # tasks done, of so many that are known
+TellTasks = Callable[[int, int], None]  # tasks done, of so many that are known
 PERIOD = 0.3  # seconds
 
 
 @contextmanager
-def watched(spark: SparkSession, tell: Tell) -> Iterator[None]:
+def watched(spark: SparkSession, tell: TellTasks) -> Iterator[None]:
     """Tell, while the block runs, how many tasks of the stages under way are done."""
     from pyspark.sql.utils import is_remote
 
@@ -28,7 +28,7 @@ def watched(spark: SparkSession, tell: Tell) -> Iterator[None]:
 
 
 @contextmanager
-def _remote(spark: Any, tell: Tell) -> Iterator[None]:
+def _remote(spark: Any, tell: TellTasks) -> Iterator[None]:
     def hear(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
         tell(sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
 
@@ -40,7 +40,7 @@ def _remote(spark: Any, tell: Tell) -> Iterator[None]:
 
 
 @contextmanager
-def _local(spark: SparkSession, tell: Tell) -> Iterator[None]:
+def _local(spark: SparkSession, tell: TellTasks) -> Iterator[None]:
     tracker = spark.sparkContext.statusTracker()  # a session that is not remote has a context
     over = threading.Event()
 

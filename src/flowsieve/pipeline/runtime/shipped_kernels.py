@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls
-"""Where kernels are kept that are compiled on executors, which have the package as a zip that was sent to them.
+"""Where executors, which have the package as a zip, keep the kernels that they compile.
 
-Numba would keep them under the path of the zip, in the home folder: that path is another one for every application,
-and the folder may not be writable. Here they are kept under the zip's name, which tells its content, in the folder that
-`NUMBA_CACHE_DIR` names on the executor, so that a version is compiled once; without one beside the zip, where they go
-with the application.
+Numba would keep them under the path of the zip, in the home folder: that path differs for every application, and the
+folder may not be writable. Here they are kept under the zip's name, which has a digest of its content, in the folder
+that `NUMBA_CACHE_DIR` names on the executor, so that a version is compiled once. Without that folder they are kept
+beside the zip, and are gone with the application.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.core.caching import CacheImpl, ZipCacheLocator
 
 
 class ShippedCacheLocator(ZipCacheLocator):
-    """The place of what is compiled from a zip of ours."""
+    """Where to keep what is compiled from a zip of ours."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         super().__init__(function, file)
@@ -35,7 +35,7 @@ class ShippedCacheLocator(ZipCacheLocator):
         try:
             locator.ensure_cache_path()
         except OSError:
-            return None  # it cannot be written; Numba has places of its own
+            return None  # not writable: Numba tries its own places
         return locator
 
 

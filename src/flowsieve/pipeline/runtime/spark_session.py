@@ -2,29 +2,24 @@
 
 `session()` takes, in this order: the master that is asked for (`sc://…` is a Connect server), the Connect server
 in `SPARK_REMOTE`, what spark-submit set, a session that is there already, and else this machine, `local[*]`.
-Outside this machine's own processes the package is sent along, so that executors need Python, NumPy, Numba, pandas
-and PyArrow, but no flowsieve.
+Outside this machine's own processes what executors import of the package is sent along, so that they need Python,
+NumPy, Numba, pandas and PyArrow, but no flowsieve.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import sys
-import zipfile
 from collections.abc import Mapping
-from functools import cache
-from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-import flowsieve
 from flowsieve.content.schema import shown
 from flowsieve.errors import BadInput, PipelineError
 from flowsieve.pipeline.runtime.hush import hushed
+from flowsieve.pipeline.runtime.shipped_package import package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,25 +74,6 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         where = remote or master or "the session that was set up"
         raise PipelineError(f"Spark does not start at {where}: {shown(str(error), 300)}") from None
     return spark
-
-
-@cache
-def package_zip() -> Path:
-    """This package as a zip that executors can import from; its name tells its content."""
-    root = Path(str(flowsieve.__file__)).parent
-    sources = {
-        path.relative_to(root.parent).as_posix(): path.read_bytes() for path in sorted(root.rglob("*.py"))
-    }
-    digest = blake2b(digest_size=8)
-    for name, source in sources.items():
-        digest.update(f"{name} {len(source)} ".encode() + source)
-    folder = Path(mkdtemp(prefix="flowsieve-"))  # Spark serves the file from there as long as we run
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / f"flowsieve-{digest.hexdigest()}.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, source in sources.items():
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), source, zipfile.ZIP_DEFLATED)
-    return target
 
 
 def _remote(master: str | None) -> str | None:

@@ -1,14 +1,13 @@
-"""What the commands of the pipeline do alike: a session to work in, progress, and reading with checks."""
+"""What the commands of the pipeline share: a session to work in, progress, and reading with checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowsieve.cli import view as show
 from flowsieve.content.schema import Schema, shown
 from flowsieve.errors import PipelineError
 from flowsieve.pipeline.runtime.spark_session import session
@@ -16,22 +15,25 @@ from flowsieve.pipeline.runtime.spark_session import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flowsieve.pipeline.reading.ingest import Intake
+    from flowsieve.pipeline.reading.ingest import IngestedEvents
     from flowsieve.pipeline.reading.subscriptions import Subscribed
+
+
+Tell = Callable[[str, int, int], None]  # a name for what is done, how far it is, of how much
 
 
 @dataclass(frozen=True)
 class Work:
-    """A session, a bar to show how far it is, and how what it reads is to be read."""
+    """A session, who is told of its progress, and how files are read."""
 
     spark: SparkSession
-    tell: Callable[[str, int, int], None]  # a name for what is done, how far it is, of how much
+    tell: Tell
     max_bad: float
     time_column: str | None
 
     @contextmanager
     def watched(self, what: str) -> Iterator[None]:
-        """Show under a name how far Spark is with what is done in the block, also before it has begun."""
+        """Show under a name how far Spark is with the work of the block, from its first moment."""
         from flowsieve.pipeline.runtime.progress import watched
 
         tasks = 1
@@ -56,21 +58,29 @@ class Work:
         return subscribed
 
     def events(
-        self, path: Path, schema: Schema, adjusted: Callable[[Intake], Intake] = lambda intake: intake
-    ) -> Intake:
+        self,
+        path: Path,
+        schema: Schema,
+        adjusted: Callable[[IngestedEvents], IngestedEvents] = lambda ingested: ingested,
+    ) -> IngestedEvents:
         """The events in a file, found good enough, also after what `adjusted` does to them."""
         from flowsieve.pipeline.reading.ingest import read_events
 
-        intake = adjusted(read_events(self.spark, path, schema, time=self.time_column))
+        ingested = adjusted(read_events(self.spark, path, schema, time=self.time_column))
         with self.watched("reading"):
-            intake.checked(self.max_bad)
-        return intake
+            ingested.checked(self.max_bad)
+        return ingested
 
 
 @contextmanager
-def working(master: str | None, max_bad: float = 0.0, time_column: str | None = None) -> Iterator[Work]:
-    """A session for the time of the block; what Spark complains of becomes an error of ours."""
-    with show.progress() as bars:
+def working(
+    progress: Callable[[], AbstractContextManager[Tell]],
+    master: str | None,
+    max_bad: float = 0.0,
+    time_column: str | None = None,
+) -> Iterator[Work]:
+    """A session for the time of the block, its progress shown; an error of Spark becomes one of ours."""
+    with progress() as bars:
         bars("Spark", 0, 1)
         spark = session(master)
         bars("Spark", 1, 1)

@@ -1,0 +1,1 @@
+"""Synthetic workloads, the same for the same seed however they are split."""

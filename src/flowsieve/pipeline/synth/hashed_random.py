@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Draws:
+class HashedRandom:
     """Draws for the rows of one table; `row` is the column that numbers them."""
 
     seed: int

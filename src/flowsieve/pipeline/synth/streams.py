@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from flowsieve.pipeline.synth.hashed_random import Draws, clipped
+from flowsieve.pipeline.synth.hashed_random import HashedRandom, clipped
 from flowsieve.pipeline.synth.workload import SENSORS, SYMBOLS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WAVES = (
 )  # of a share: turns in the whole time, and height
 
 
-def quote(draws: Draws, passed: Column) -> dict[str, Column]:
+def quote(draws: HashedRandom, passed: Column) -> dict[str, Column]:
     """A share's day: popular shares are quoted more often, prices follow slow waves, volume belongs to the share."""
     symbol = _symbol(draws)
     opening = _price(symbol, passed) * F.exp(0.01 * draws.normal("open"))
@@ -45,7 +45,7 @@ def quote(draws: Draws, passed: Column) -> dict[str, Column]:
     )
 
 
-def stock_filter(draws: Draws) -> Column:
+def stock_filter(draws: HashedRandom) -> Column:
     """A share, and for half of the people one condition on its high, its low or its volume."""
     symbol = _symbol(draws)
     price = F.round(_price(symbol, draws.uniform("when")) * F.exp(0.1 * draws.normal("limit")), 2)
@@ -59,14 +59,14 @@ def stock_filter(draws: Draws) -> Column:
     return F.concat_ws(" and ", F.concat(F.lit("symbol == '"), _name(symbol), F.lit("'")), condition)
 
 
-def reading(draws: Draws, row: Column) -> dict[str, Column]:
+def reading(draws: HashedRandom, row: Column) -> dict[str, Column]:
     """A sensor's minute: warm by day and in summer, dry when warm, light by day, co2 when there are people."""
     sensor = F.pmod(row, F.lit(SENSORS)).cast("bigint")
     minute = F.floor(row / SENSORS).cast("double")
     return _reading(draws, sensor, minute)
 
 
-def sensor_filter(draws: Draws) -> Column:
+def sensor_filter(draws: HashedRandom) -> Column:
     """A zone of neighbouring sensors, and a range of one or two of the values that they read."""
     first = F.floor(draws.uniform("zone") * SENSORS).cast("bigint")
     last = F.least(
@@ -85,7 +85,7 @@ def sensor_filter(draws: Draws) -> Column:
     return F.concat_ws(" and ", *said)
 
 
-def _symbol(draws: Draws) -> Column:
+def _symbol(draws: HashedRandom) -> Column:
     """A share's number: number k comes up about k times as rarely as the first."""
     return F.least(
         F.lit(SYMBOLS - 1), F.floor(F.pow(F.lit(SYMBOLS + 1.0), draws.uniform("symbol"))) - 1
@@ -98,7 +98,7 @@ def _name(symbol: Column) -> Column:
 
 def _price(symbol: Column, passed: Column) -> Column:
     """The same for events and for subscriptions, whose limits lie where the prices are."""
-    shared = Draws(0, "shares")
+    shared = HashedRandom(0, "shares")
     level = 2.5 + 1.0 * shared.normal("level", symbol)
     for turns, height in WAVES:
         phase = 2 * math.pi * shared.uniform(f"phase{turns}", symbol)
@@ -107,11 +107,11 @@ def _price(symbol: Column, passed: Column) -> Column:
 
 
 def _volume(symbol: Column) -> Column:
-    return F.exp(10.0 + 1.5 * Draws(0, "shares").normal("volume", symbol))
+    return F.exp(10.0 + 1.5 * HashedRandom(0, "shares").normal("volume", symbol))
 
 
-def _reading(draws: Draws, sensor: Column, minute: Column) -> dict[str, Column]:
-    own = Draws(0, "sensors")
+def _reading(draws: HashedRandom, sensor: Column, minute: Column) -> dict[str, Column]:
+    own = HashedRandom(0, "sensors")
     day = F.sin(2 * math.pi * (minute / DAY - 0.25))
     year = F.sin(2 * math.pi * (minute / YEAR - 0.25))
     temperature = (

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from flowsieve.errors import BadInput
 from flowsieve.pipeline.synth import streams
-from flowsieve.pipeline.synth.hashed_random import Draws, clipped, pick
+from flowsieve.pipeline.synth.hashed_random import HashedRandom, clipped, pick
 from flowsieve.pipeline.synth.workload import SENSORS, Terrain, Workload
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ STEP = {"sensor": 60_000 // SENSORS}  # milliseconds from one event to the next;
 
 def synth_events(spark: SparkSession, workload: Workload, count: int, parts: int | None = None) -> DataFrame:
     """`id`, `time`, `host` if there are hosts, and the attributes."""
-    draws = Draws(workload.seed, "events")
+    draws = HashedRandom(workload.seed, "events")
     passed = F.col("row") / float(max(1, count))
     if workload.kind == "stock":
         values = streams.quote(draws, passed)
@@ -42,7 +42,7 @@ def synth_subscriptions(
     spark: SparkSession, workload: Workload, count: int, parts: int | None = None
 ) -> DataFrame:
     """`id`, `host` if there are hosts, and `filter`."""
-    draws = Draws(workload.seed, "subscriptions")
+    draws = HashedRandom(workload.seed, "subscriptions")
     if workload.kind == "stock":
         text = streams.stock_filter(draws)
     elif workload.kind == "sensor":
@@ -60,14 +60,14 @@ def _numbered(spark: SparkSession, count: int, parts: int | None) -> DataFrame:
     return spark.range(0, count, 1, parts).withColumnRenamed("id", "row")
 
 
-def _host(workload: Workload, draws: Draws) -> list[Column]:
+def _host(workload: Workload, draws: HashedRandom) -> list[Column]:
     if not workload.hosts:
         return []
     number = F.floor(draws.uniform("host") * workload.hosts)
     return [F.concat(F.lit("h"), number.cast("string")).alias("host")]
 
 
-def _shares(workload: Workload, terrain: Terrain, draws: Draws, passed: Column | None) -> list[Column]:
+def _shares(workload: Workload, terrain: Terrain, draws: HashedRandom, passed: Column | None) -> list[Column]:
     """A point, as shares of the range, from 0 to 1; `passed` is how much of the time is over."""
     spot = draws.choice("hotspot", terrain.popularity.tolist())
     out = []
@@ -91,7 +91,7 @@ def _shares(workload: Workload, terrain: Terrain, draws: Draws, passed: Column |
     return out
 
 
-def _point(workload: Workload, terrain: Terrain, draws: Draws, passed: Column) -> dict[str, Column]:
+def _point(workload: Workload, terrain: Terrain, draws: HashedRandom, passed: Column) -> dict[str, Column]:
     last = workload.size - 1
     return {
         f"a{d}": clipped(F.floor(share * workload.size), 0, last).cast("bigint")
@@ -99,7 +99,7 @@ def _point(workload: Workload, terrain: Terrain, draws: Draws, passed: Column) -
     }
 
 
-def _box(workload: Workload, terrain: Terrain, draws: Draws) -> Column:
+def _box(workload: Workload, terrain: Terrain, draws: HashedRandom) -> Column:
     """A box around a point drawn as events are; where it is as wide as the range nothing is said."""
     last = workload.size - 1
     said = []

@@ -9,8 +9,8 @@ import pytest
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.statistics import statistics
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.statistics import statistics
 from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.synth.workload import Workload
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flowsieve.cli.view import progress
 from flowsieve.errors import PipelineError
 from flowsieve.pipeline.runtime.work import Work, working
 
@@ -27,5 +28,8 @@ def test_a_bar_is_there_before_spark_has_begun_and_full_at_the_end(spark: SparkS
 
 
 def test_what_spark_complains_of_is_an_error_of_ours(spark: SparkSession) -> None:
-    with pytest.raises(PipelineError, match=r"Spark failed: .*no_such_column"), working(None) as work:
+    with (
+        pytest.raises(PipelineError, match=r"Spark failed: .*no_such_column"),
+        working(progress, None) as work,
+    ):
         work.spark.range(3).select("no_such_column").collect()

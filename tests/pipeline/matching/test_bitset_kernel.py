@@ -12,13 +12,13 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.plans.regular import RegularPlan
-from flowsieve.pipeline.evaluation import bitset_kernel as kernel
-from flowsieve.pipeline.evaluation import match_kernel
-from flowsieve.pipeline.evaluation.box_bitsets import TABLE, Sides
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, Count
-from flowsieve.pipeline.evaluation.locality import WORD, near_order
-from flowsieve.pipeline.evaluation.matcher import Matcher
+from flowsieve.pipeline.evaluation.box_bitsets import TABLE, BoxBitsets
+from flowsieve.pipeline.evaluation.evaluation import Bench, Candidate, MatchCounter
+from flowsieve.pipeline.matching import bitset_kernel as kernel
+from flowsieve.pipeline.matching import match_kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.locality import WORD, near_order
+from flowsieve.pipeline.matching.matcher import Matcher
 
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 4095} for name in "abc"})
 WORDS = 130  # which need three words of summary
@@ -37,11 +37,11 @@ def random_rows(seed: int, rows: int, share: float) -> NDArray[np.uint64]:
     return np.where(rng.random(bits.shape) < share, bits, np.uint64(0))
 
 
-def shared(seed: int, events: int) -> tuple[kernel.Words, NDArray[np.bool_]]:
+def shared(seed: int, events: int) -> tuple[kernel.SparseWords, NDArray[np.bool_]]:
     """What rows share as the kernel says it, and plainly: a row per event, a column per bit."""
     bits = random_rows(seed, 40, 0.5)
     rows = np.random.default_rng(seed).integers(0, 40, (events, 3))
-    words = kernel.Words.room(events, WORDS)
+    words = kernel.SparseWords.room(events, WORDS)
     kernel.shared_words(bits, kernel.summarise(bits), rows, words)
     plain = np.bitwise_and.reduce(bits[rows], axis=1)
     return words, np.unpackbits(plain.view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
@@ -131,7 +131,7 @@ def test_boxes_touch_the_cells_that_they_share_places_with(cut: bool, size: int)
     last = np.minimum(first + rng.integers(0, size // 3, first.shape), size - 1)
     begin = rng.integers(0, size, (300, 2))
     end = np.minimum(begin + rng.integers(0, size // 5, begin.shape), size - 1) if cut else begin
-    sides = Sides.of(first.astype(np.uint64), last.astype(np.uint64), np.arange(100), cut)
+    sides = BoxBitsets.of(first.astype(np.uint64), last.astype(np.uint64), np.arange(100), cut)
     rows = sides.rows(begin.astype(np.uint64), end.astype(np.uint64))
     found = np.bitwise_and.reduce(sides.bits[rows], axis=1)
     touched = (first[None] <= end[:, None]) & (begin[:, None] <= last[None])
@@ -163,7 +163,7 @@ def test_thousands_of_subscriptions_are_counted_alike_as_bits_and_as_lists() -> 
     listing = Bench(boxes, bench.matcher, (candidate.coverage,))
     counts = []
     for each in (bench, listing):
-        count = Count.of(each)
+        count = MatchCounter.of(each)
         count.add(events)
         counts.append(count.settled())
     by_bits, by_lists = counts

@@ -1,4 +1,4 @@
-"""Boxes made ready for matching many events.
+"""Boxes prepared for matching many events.
 
 Their bits are not in the order of the subscriptions, but in one that lets most words of most sets be empty.
 """
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.pipeline.evaluation import bitset_kernel as words_kernel
-from flowsieve.pipeline.evaluation import match_kernel as kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.matching import bitset_kernel
+from flowsieve.pipeline.matching import match_kernel as kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Matcher:
         along = boxes if single else _segments(table, table.owner, table.subscriptions)
         counts = np.empty(len(along.bits), np.int64)
         kernel.count_rows(along.bits, counts)
-        return cls(table.owner[order], boxes, words_kernel.summarise(boxes.bits), along, counts)
+        return cls(table.owner[order], boxes, bitset_kernel.summarise(boxes.bits), along, counts)
 
     @property
     def words(self) -> int:

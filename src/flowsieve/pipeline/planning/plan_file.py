@@ -1,4 +1,4 @@
-"""Plans in files: the plan itself, and beside it what it was planned on: an evaluation knows what is new to it."""
+"""Plans in files, each with what it was planned on, so that an evaluation can use events that are new to it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators, disable-error-code=call-arg
 """Bitsets most of whose words are empty: what several of them share, and counts per bit; compiled.
 
 A row of bits comes with a summary, a bit for each of its words that is not empty. The words that some rows may share
-are those in the AND of their summaries; the others are never read. The plain twin is `BoxTable.matches`.
+are those in the AND of their summaries; the others are never read. The plain twin is `boxes.BoxTable.matches`.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from flowsieve.pipeline.evaluation.match_kernel import ONE, popcount
+from flowsieve.pipeline.matching.match_kernel import ONE, popcount
 
 ZERO, WORD = np.uint64(0), np.uint64(64)
 NEAR, DEEP = 4, 44  # bits of a count that are added to at once; all bits of it
 FULL = (1 << NEAR) - 1
 
 
-class Words(NamedTuple):
+class SparseWords(NamedTuple):
     """The words that are not empty of some sets: those of set i from `start[i]` to before `start[i + 1]`."""
 
     start: NDArray[np.int64]
@@ -28,7 +27,7 @@ class Words(NamedTuple):
     word: NDArray[np.uint64]
 
     @classmethod
-    def room(cls, sets: int, words: int) -> Words:
+    def room(cls, sets: int, words: int) -> SparseWords:
         """Room for as many sets of so many words as may come."""
         most = sets * words
         return cls(np.zeros(sets + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.uint64))

@@ -13,10 +13,10 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadFilter
-from flowsieve.pipeline.evaluation import match_kernel as kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import Matcher, matcher_of
-from flowsieve.pipeline.evaluation.statistics import add_events, empty_sums, of_sums
+from flowsieve.pipeline.matching import match_kernel as kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
+from flowsieve.pipeline.matching.statistics import add_events, empty_sums, of_sums
 
 SCHEMA = Schema.parse(
     {

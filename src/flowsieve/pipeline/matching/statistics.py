@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
-from flowsieve.pipeline.evaluation import match_kernel as kernel
-from flowsieve.pipeline.evaluation.boxes import BoxTable
-from flowsieve.pipeline.evaluation.matcher import Matcher, matcher_of
-from flowsieve.pipeline.evaluation.subsample import some_of
+from flowsieve.pipeline.matching import match_kernel as kernel
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
+from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.runtime.batches import event_batch
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PARTIAL = ", ".join(f"{name} array<bigint>" for name in kernel.Sums._fields) + ", workers array<string>"
 STRING_PLACES = 26  # bits of `kernel.SCALE`
-MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, some by lot
+MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, a random subsample
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Statistics:
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
-        """Seed 002's covariance of matches: 1 less the share of (event, subscription) that match along both."""
+        """The covariance of matches (docs/papers.md): 1 less the share of pairs that match along both."""
         return 1.0 - self.matched / max(1, self.events * self.subscriptions)
 
     @cached_property
@@ -102,7 +102,7 @@ class Statistics:
 
 
 def statistics(events: DataFrame, boxes: BoxTable) -> Statistics:
-    """The statistics of events (as `Intake.events` has them) and subscriptions."""
+    """The statistics of events (as `IngestedEvents.events` has them) and subscriptions."""
     partials = events.select(*boxes.schema.names).mapInArrow(_partial(boxes), PARTIAL)
     row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
     sums = empty_sums(boxes)
@@ -120,7 +120,7 @@ def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -
     for first, high, low in sums.moments.tolist():
         square = (high << 32) + low
         variance.append((events * square - first * first) / max(1, events * kernel.SCALE) ** 2)
-    some = some_of(len(boxes), MOST_COMPARED)
+    some = subsample(len(boxes), MOST_COMPARED)
     pairs, *overlapping = kernel.overlapping_pairs(
         boxes.low[some], boxes.high[some], boxes.owner[some]
     ).tolist()

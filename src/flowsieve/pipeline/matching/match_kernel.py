@@ -1,5 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""Which subscriptions an event matches, by bitsets, compiled; the plain twin is `BoxTable.matches`.
+"""Which subscriptions an event matches, by bitsets, compiled; the plain twin is `boxes.BoxTable.matches`.
 
 Along each dimension the boxes' ends cut the line into segments. A segment has a row of bits: a bit per box (or
 subscription) that holds the whole segment. An event's match is the AND of one row per dimension.

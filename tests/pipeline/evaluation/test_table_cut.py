@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from plan_material import SCHEMA, events_of, filters_of
+from plan_workloads import SCHEMA, events_of, filters_of
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
@@ -16,12 +16,12 @@ from flowsieve.index.covers.walk import Cell, root
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.kd import KdPlan
 from flowsieve.index.plans.regular import RegularPlan
-from flowsieve.pipeline.evaluation.boxes import BoxTable
+from flowsieve.pipeline.evaluation import table_cut_kernel as kernel
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
-from flowsieve.pipeline.planning import table_cut_kernel as kernel
+from flowsieve.pipeline.evaluation.table_cut import boxes_of, cut_table, made_up
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.methods import INDEXERS, Method, Workshop, make
-from flowsieve.pipeline.planning.table_cut import axis_last, boxes_of, cut_table, made_up
 
 FILTERS = filters_of(21, 60)
 SPACE = Schema.parse({name: {"type": "int", "min": 0, "max": 15} for name in "AB"})
@@ -88,7 +88,7 @@ def test_no_cut_is_cheaper_than_the_one_found(plan: RegularPlan | KdPlan, price:
         cells = {cell for cut in cuts for cell in cut}
         costs = {cell: price_of(plan, filters, events, cell, price) for cell in cells}
         best = min(sum(costs[cell] for cell in cut) for cut in cuts)
-        args = (plan.bits, axis_last(plan), boxes_of(plan, filters), plan.places(events))
+        args = (plan.bits, plan.axis_last, boxes_of(plan, filters), plan.places(events))
         nodes = kernel.grow(plan.splitter, *args, len(events), 1)
         size = len(nodes.high)
         found, whole = np.empty(size), np.empty(size, np.bool_)

@@ -23,8 +23,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.plans.cell_plan import CellPlan
-from flowsieve.pipeline.planning import table_cut_kernel as kernel
+from flowsieve.pipeline.evaluation import table_cut_kernel as kernel
 
 COPIES, REACH = (
     4,
@@ -53,9 +52,9 @@ class TableCut:
     @cached_property
     def corners(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """The first and the last place of each cell, a row per cell and a column per axis."""
-        plan = _cell_plan(self.plan)
+        plan = self.plan
         first, last = (np.zeros((len(self), len(plan.shape)), np.uint64) for _ in range(2))
-        kernel.corners_of(plan.splitter, axis_last(plan), self.hi, self.lo, self.length, first, last)
+        kernel.corners_of(plan.splitter, plan.axis_last, self.hi, self.lo, self.length, first, last)
         return first, last
 
     def touched(self, wanted: Filter) -> NDArray[np.bool_]:
@@ -103,12 +102,11 @@ class CellTree:
     nodes: kernel.Nodes
 
     @classmethod
-    def of(cls, plan: IndexPlan, boxes: kernel.Boxes, events: EventBatch) -> CellTree:
-        cells = _cell_plan(plan)
+    def of(cls, plan: IndexPlan, boxes: kernel.BoxColumns, events: EventBatch) -> CellTree:
         column = plan.encode_batch(events)
         seen = plan.places(events)[np.lexsort((column.lo, column.hi))]
         places = np.concatenate([seen, made_up(seen, COPIES, REACH)])
-        return cls(kernel.grow(cells.splitter, plan.bits, axis_last(cells), boxes, places, len(seen), FEWEST))
+        return cls(kernel.grow(plan.splitter, plan.bits, plan.axis_last, boxes, places, len(seen), FEWEST))
 
     def cut(self, capacity: int, share: float) -> NDArray[np.int64]:
         """The nodes of the best cut of at most so many entries, in order."""
@@ -154,19 +152,9 @@ def made_up(places: NDArray[np.uint64], copies: int, reach: int) -> NDArray[np.u
     return np.concatenate(made) if made else places[:0]
 
 
-def boxes_of(plan: IndexPlan, filters: Sequence[Filter]) -> kernel.Boxes:
+def boxes_of(plan: IndexPlan, filters: Sequence[Filter]) -> kernel.BoxColumns:
     """The boxes of all filters on the plan's axes."""
-    boxes = [_cell_plan(plan).boxes(wanted) for wanted in filters]
+    boxes = [plan.boxes(wanted) for wanted in filters]
     owner = np.repeat(np.arange(len(filters)), [len(some) for some in boxes])
     spans = np.array([box for some in boxes for box in some], np.uint64).reshape(len(owner), -1, 4)
-    return kernel.Boxes(owner, *np.ascontiguousarray(spans.transpose(2, 0, 1)))
-
-
-def axis_last(plan: CellPlan) -> NDArray[np.uint64]:
-    """The last place on each axis."""
-    return np.array([places - 1 for places in plan.shape], np.uint64)
-
-
-def _cell_plan(plan: IndexPlan) -> CellPlan:
-    assert isinstance(plan, CellPlan)  # as all kinds are
-    return plan
+    return kernel.BoxColumns(owner, *np.ascontiguousarray(spans.transpose(2, 0, 1)))

@@ -1,4 +1,4 @@
-"""A bounded sample of events that stays on Spark: work goes to it, and only what the work finds comes back.
+"""A bounded sample of events that stays on Spark: functions are sent to it, and only their results come back.
 
 Which events are drawn depends on the events alone, not on how they are split, so that the same events give the same
 sample everywhere.
@@ -29,24 +29,24 @@ MOMENT = "_moment"
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SparkSample:
     """At most so many events in one partition, which executors keep until it is forgotten."""
 
     schema: Schema
     frame: DataFrame
 
     @classmethod
-    def of(cls, events: DataFrame, schema: Schema, count: int, most: int = SAMPLE) -> Drawn:
+    def of(cls, events: DataFrame, schema: Schema, count: int, most: int = SAMPLE) -> SparkSample:
         """Draw at most so many of `count` events, by a hash of their ids."""
         lot = F.xxhash64(F.lit(5), F.col("id")).alias("_lot")
         moment = (F.unix_micros("time") if "time" in events.columns else F.lit(0)).alias(MOMENT)
         some = events.select(lot, moment, "id", *schema.names)
-        if count > 4 * most:  # leave most behind before anything is sorted
+        if count > 4 * most:  # drop most before sorting
             some = some.where(F.pmod("_lot", F.lit(PARTS)) < F.lit(int(2 * most / count * PARTS) + 1))
         return cls(schema, some.orderBy("_lot", "id").limit(most).drop("_lot", "id").persist())
 
     def ask(self, work: Callable[[EventBatch], T]) -> T:
-        """What the work finds in the sample, whose events it gets in the order of time, if they have times."""
+        """The result of a function on the sample, whose events are in the order of time if they have times."""
         schema = self.schema
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,7 +61,7 @@ class Drawn:
         return found
 
     def copies(self, number: int) -> DataFrame:
-        """The whole sample so many times: the part that a copy is for, and as one value all events (`events_of`)."""
+        """The whole sample so many times, each copy one value (`copied_events`) beside the number of its part."""
         schema = self.schema
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,8 +76,8 @@ class Drawn:
         self.frame.unpersist()
 
 
-def events_of(copy: bytes) -> EventBatch:
-    """The sample that a row of `Drawn.copies` holds."""
+def copied_events(copy: bytes) -> EventBatch:
+    """The sample that a row of `SparkSample.copies` holds."""
     events: EventBatch = pickle.loads(copy)
     return events
 
@@ -86,9 +86,7 @@ def _gathered(schema: Schema, batches: Iterator[pa.RecordBatch]) -> EventBatch:
     """All batches of the sample as one, in the order of time."""
     known = [batch for batch in batches if batch.num_rows]
     if not known:
-        empty = np.empty(0, object)
-        kinds = {a.name: object if a.kind == "string" else np.float64 for a in schema}
-        return EventBatch(schema, empty, empty, {name: np.empty(0, kind) for name, kind in kinds.items()})
+        return EventBatch.from_events(schema, "", [])
     table = pa.Table.from_batches(known).combine_chunks()
     moments = table.column(MOMENT).to_numpy()
     order = np.lexsort((np.arange(len(moments)), moments))

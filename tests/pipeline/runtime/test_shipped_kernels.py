@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flowsieve.index.dzset_kernel import push
-from flowsieve.pipeline.runtime.spark_session import package_zip
+from flowsieve.pipeline.runtime.shipped_package import package_zip
 
 ASK = "from flowsieve.index.dzset_kernel import push; print(push.__module__, push.stats.cache_path)"
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
+from flowsieve.content.schema import Attribute, Schema
+from flowsieve.pipeline.runtime.spark_sample import SparkSample
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = Schema.parse(
     {
@@ -48,3 +54,46 @@ def filters_of(seed: int, number: int) -> tuple[Filter, ...]:
             text = f"({text}) or (side == 'sell' and level < {low // 2 + 1})"
         out.append(Filter.parse(text, SCHEMA))
     return tuple(out)
+
+
+def workload(seed: int) -> tuple[Schema, tuple[Filter, ...], EventBatch, EventBatch]:
+    """Six dimensions of which two tell subscriptions apart."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(tuple(Attribute(f"a{i}", "int", 0, 1023) for i in range(6)))
+    centre = np.clip(rng.normal(400, 200, (300, 6)), 0, 1023)
+    width = np.array([2000, 80, 2000, 2000, 120, 2000])
+    filters = tuple(
+        Filter.parse(
+            " and ".join(
+                f"{int(c - w / 2)} <= a{i} <= {int(c + w / 2)}"
+                for i, (c, w) in enumerate(zip(row, width, strict=True))
+            ),
+            schema,
+        )
+        for row in centre
+    )
+
+    def events() -> EventBatch:
+        points = np.clip(np.rint(rng.normal(400, 200, (4000, 6))), 0, 1023)
+        empty = np.full(len(points), "", dtype=object)
+        return EventBatch(schema, empty, empty, {f"a{i}": points[:, i].copy() for i in range(6)})
+
+    return schema, filters, events(), events()
+
+
+def frame_of(spark: SparkSession, events: EventBatch, parts: int) -> DataFrame:
+    side = SCHEMA["side"].values
+    rows = [
+        (f"e{i}", int(level), float(ratio), side[int(place)], name)
+        for i, (level, ratio, place, name) in enumerate(zip(*events.columns.values(), strict=True))
+    ]
+    columns = "id string, level bigint, ratio double, side string, name string"
+    return spark.createDataFrame(rows, columns).repartition(parts)
+
+
+def sampled(sample: SparkSample) -> EventBatch:
+    """The events of a sample, brought here to be looked at."""
+    try:
+        return sample.ask(lambda events: events)
+    finally:
+        sample.forget()

@@ -16,7 +16,7 @@ from flowsieve.content.cuts import cuts_of, segments
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.evaluation.locality import near_order
+from flowsieve.pipeline.matching.locality import near_order
 from flowsieve.pipeline.runtime.batches import string_places
 
 

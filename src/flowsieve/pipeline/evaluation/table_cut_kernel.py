@@ -1,5 +1,6 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
-"""The tree of cells that a table may be cut from, and its best cut, compiled; the plain twins are in its tests.
+"""The tree of cells that a table may be cut from, and its best cut, compiled.
+
+The plain twins are in `tests/pipeline/evaluation/test_table_cut.py`.
 
 Nodes are numbered in preorder: the lower half of node i is i + 1, its upper half `high[i]`, which is 0 if i is a leaf.
 """
@@ -20,7 +21,7 @@ ONE = np.uint64(1)
 ROOT = -1  # in place of the axis that the cell above was cut on
 
 
-class Boxes(NamedTuple):
+class BoxColumns(NamedTuple):
     """All boxes on a plan's axes, as `Span` has them, a row per box; those of a subscription stand together."""
 
     owner: NDArray[np.int64]

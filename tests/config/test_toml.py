@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flowsieve.config.toml import Key, Lines
+from flowsieve.config.toml import Lines, TomlKey
 
 TEXT = '''\
 # a comment [
@@ -64,7 +64,7 @@ w = 1979-05-27
         (("u", "v", "w"), 29),
     ],
 )
-def test_a_key_is_found_on_its_line(keys: tuple[Key, ...], line: int, ends: str) -> None:
+def test_a_key_is_found_on_its_line(keys: tuple[TomlKey, ...], line: int, ends: str) -> None:
     assert Lines(Path("f.toml"), TEXT.replace("\n", ends)).place(keys) == f"f.toml line {line}"
 
 

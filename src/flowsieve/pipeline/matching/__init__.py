@@ -1,0 +1,1 @@
+"""Which subscriptions events match, by bitsets over boxes; and statistics of both."""
