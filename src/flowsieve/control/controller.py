@@ -26,7 +26,7 @@ class Controller:
         self.switches = switches
         self.encoding = encoding
         self.operations = 0
-        self._beliefs = {name: Belief(encoding) for name in state.topology.switches}
+        self._beliefs = {name: Belief(encoding, owner=state.owner) for name in state.topology.switches}
         self._partitions = [dz for dz, _ in state.trees]
 
     def submit(self, requests: Sequence[Request]) -> Outcome:

@@ -159,7 +159,7 @@ class Dispatcher:
                 self._mender.changed(switch, port, up)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
-            case TableChanged(switch):
+            case TableChanged(switch, owners) if any(map(self.state.owner.minds, owners)):
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")

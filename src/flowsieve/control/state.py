@@ -13,11 +13,12 @@ from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
-from flowsieve.index.dzset import DzSet
+from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.mend import Edge, edges_of, extended, mended
@@ -61,7 +62,10 @@ class Outcome:
 
 
 class ControlState:
-    """All interests and the tables they make; a slice of requests is one net difference."""
+    """All interests and the tables they make; a slice of requests is one net difference.
+
+    Only what lies in the part of its `owner` is looked at.
+    """
 
     def __init__(
         self,
@@ -69,10 +73,15 @@ class ControlState:
         plan: IndexPlan,
         trees: TreeMap | None = None,
         settings: Settings | None = None,
+        owner: Owner = SOLE,
     ) -> None:
         self.topology = topology
         self.plan = plan
-        self.trees = trees or TreeMap.single(center_tree(topology))
+        self.owner = owner
+        self.trees = trees or self._one_tree(topology)
+        for dz, _ in self.trees:
+            if not owner.part.covers(dz) and owner.shares(dz):
+                raise BadInput(f"the tree of dz {str(dz)!r} reaches beyond what owner {owner.number} has")
         self.settings = settings or Settings()
         self.found = False  # whether the topology is one that was found, not the one it began with
         self._touched = False  # whether something was ever asked for, so that tables may follow the trees
@@ -166,7 +175,7 @@ class ControlState:
         """
         if trees is None and not self.found and not self._touched:
             n = len(self.trees)
-            self.trees = TreeMap.spread(topology, n) if n > 1 else TreeMap.single(center_tree(topology))
+            self.trees = TreeMap.spread(topology, n) if n > 1 else self._one_tree(topology)
         there = edges_of(topology)
         self.down &= there
         if trees is None:
@@ -235,6 +244,11 @@ class ControlState:
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.endpoint == host]
 
+    def _one_tree(self, topology: Topology) -> TreeMap:
+        """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""
+        tree, part = center_tree(topology), self.owner.part
+        return TreeMap(tuple((dz, tree) for dz in (*part, *(WHOLE - part))))
+
     def _one_by_one(self, requests: Sequence[Request], back: Mapping[str, list[Change]]) -> Outcome:
         before = {switch: self.table(switch) for switch in self.topology.switches}
         refused: list[tuple[Request, Refused]] = []
@@ -286,8 +300,10 @@ class ControlState:
     def _cover(self, request: Request) -> DzSet:
         if request.filter is None:
             assert request.dz is not None
-            return request.dz
-        return self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
+            cover = request.dz
+        else:
+            cover = self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
+        return cover if self.owner.part is WHOLE else cover & self.owner.part
 
     def _take(self, request: Request, new: Interest | None) -> Interest:
         book = self.interests(request.op.side)

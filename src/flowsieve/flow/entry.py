@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -46,12 +46,14 @@ NOBODY: Mapping[int, Deliver] = MappingProxyType({})
 class Flow:
     """One entry: the highest priority that matches a packet wins, and its actions are done.
 
-    Entries of one table are ordered by `key`.
+    Entries of one table are ordered by `key`. `owner` is the number of the `Owner` whose entry it is, as its cookie
+    tells; None if somebody else put it there.
     """
 
     match: Match
     priority: int
     actions: tuple[Action, ...]
+    owner: int | None = field(default=0, compare=False)
 
     @property
     def key(self) -> FlowKey:

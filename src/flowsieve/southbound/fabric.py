@@ -81,9 +81,10 @@ class PuntedPacket:
 
 @dataclass(frozen=True, slots=True)
 class TableChanged:
-    """Somebody else has changed entries of a switch; what it holds has to be read."""
+    """Somebody else has changed entries of these owners, None for nobody's; what the switch holds has to be read."""
 
     switch: str
+    owners: frozenset[int | None] = frozenset({None})
 
 
 SwitchEvent = Connected | Disconnected | PortChanged | PuntedPacket | TableChanged

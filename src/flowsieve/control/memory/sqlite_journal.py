@@ -21,6 +21,7 @@ from typing import TypeVar
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Entry, Past, Snapshot, entry_from_json, entry_to_json
 from flowsieve.errors import BadJournal, JournalError
+from flowsieve.flow.owner import SOLE, Owner
 
 T = TypeVar("T")
 
@@ -41,7 +42,11 @@ class SqliteJournal:
     """
 
     def __init__(
-        self, path: Path, base: str, appended: Callable[[int, float], None] = lambda entries, seconds: None
+        self,
+        path: Path,
+        base: str,
+        appended: Callable[[int, float], None] = lambda entries, seconds: None,
+        owner: Owner = SOLE,
     ) -> None:
         self.path = path
         self._appended = appended
@@ -53,12 +58,12 @@ class SqliteJournal:
                 self._lock = _locked(path.with_name(path.name + "-lock"))
                 undo.callback(os.close, self._lock)
                 if not path.exists():
-                    _make(path, base)
+                    _make(path, base, owner)
                 elif not path.stat().st_size:
                     raise sqlite3.DatabaseError("malformed: it is empty")
                 self._database = _opened(path)
                 undo.callback(self._database.close)
-                _check(self._database, path, base)
+                _check(self._database, path, base, owner)
                 self._last, self._kept = (
                     int(self._database.execute(f"SELECT max({what}) FROM {table}").fetchone()[0] or 0)
                     for what, table in (("seq", "sqlite_sequence"), ("number", "snapshots"))
@@ -164,7 +169,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _make(path: Path, base: str) -> None:
+def _make(path: Path, base: str, owner: Owner) -> None:
     """Begin a journal; what has its name is whole, so an empty file there was emptied by somebody."""
     wal, new = (path.with_name(path.name + end) for end in ("-wal", "-new"))
     if wal.exists():
@@ -175,7 +180,7 @@ def _make(path: Path, base: str) -> None:
         left.unlink(missing_ok=True)
     with closing(sqlite3.connect(new, isolation_level=None)) as database:
         database.executescript(_TABLES)
-        rows = [("format", str(FORMAT)), ("base", base)]
+        rows = [("format", str(FORMAT)), ("base", base), ("owner", owner.name)]
         database.executemany("INSERT INTO about VALUES (?, ?)", rows)
     new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
@@ -185,7 +190,7 @@ def _make(path: Path, base: str) -> None:
         os.close(folder)
 
 
-def _check(database: sqlite3.Connection, path: Path, base: str | None) -> None:
+def _check(database: sqlite3.Connection, path: Path, base: str | None, owner: Owner = SOLE) -> None:
     """Raise where a file is damaged, of another version, or about something else."""
     wrong = database.execute("PRAGMA quick_check(1)").fetchone()[0]
     if wrong != "ok":
@@ -196,6 +201,10 @@ def _check(database: sqlite3.Connection, path: Path, base: str | None) -> None:
     about = dict(database.execute("SELECT name, value FROM about").fetchall())
     if about.get("format") != str(FORMAT):
         raise BadJournal(f"{path} is of format {about.get('format')}, and this version knows {FORMAT}")
+    if about.get("owner", SOLE.name) != owner.name:
+        raise BadJournal(
+            f"{path} is the memory of owner {about['owner']!r}, not of {owner.name!r}; each has a journal of its own"
+        )
     if base is not None and about.get("base") != base:
         raise BadJournal(
             f"{path} is the memory of another network or schema (hosts or links in another order are another network); "

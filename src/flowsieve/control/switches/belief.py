@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
 from flowsieve.flow.entry import Action, Deliver, Flow, content_flow
 from flowsieve.flow.order import ordered
+from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 
@@ -16,10 +17,14 @@ MOST_REMEMBERED = 1 << 14  # port sets
 class Belief:
     """What a switch holds of ours, as long as it is `known`; nothing may build on it otherwise.
 
-    `deliveries` are the ports at which the destination becomes that of the host there.
+    `deliveries` are the ports at which the destination becomes that of the host there. Entries of another owner are
+    passed over, whatever they are.
     """
 
-    def __init__(self, encoding: Encoding, deliveries: Mapping[int, Deliver] | None = None) -> None:
+    def __init__(
+        self, encoding: Encoding, deliveries: Mapping[int, Deliver] | None = None, owner: Owner = SOLE
+    ) -> None:
+        self._owner = owner
         self.held: dict[Dz, Ports] = {}
         self.known = True
         self._encoding = encoding
@@ -30,13 +35,18 @@ class Belief:
         """Believe what a switch holds; the operations that remove what is no entry of ours from our group."""
         self.held, strays = {}, []
         held, dz_of, priority_of = self.held, self._encoding.dz_of, self._encoding.priority_of
+        number = self._owner.number
         known: dict[int, Ports | None] = {}  # few actions stand in many entries, the same objects in most
         for flow in flows:
+            if flow.owner != number and flow.owner is not None:
+                continue
             dz, actions = dz_of(flow.match), flow.actions
             if dz is None:
                 if self._encoding.owns(flow.match):
                     strays.append(FlowOp(OpKind.REMOVE, flow))
                 continue
+            if flow.owner is None and not self._owner.shares(dz):
+                continue  # in the part of another owner, which will see to it
             if id(actions) not in known:
                 known[id(actions)] = self._sent_to(actions)
             ports = known[id(actions)]
@@ -70,7 +80,10 @@ class Belief:
             if len(self._actions) < MOST_REMEMBERED:
                 self._actions[ports] = actions
         kind = OpKind.REMOVE if new is None else OpKind.INSTALL if old is None else OpKind.MODIFY
-        return FlowOp(kind, Flow(self._encoding.match_of(dz), self._encoding.priority_of(dz), actions))
+        encoding = self._encoding
+        return FlowOp(
+            kind, Flow(encoding.match_of(dz), encoding.priority_of(dz), actions, self._owner.number)
+        )
 
     def acknowledge(self, steps: Iterable[Change]) -> None:
         """The switch has carried out these steps."""

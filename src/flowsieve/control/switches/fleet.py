@@ -49,7 +49,7 @@ class Fleet:
         return made
 
     def _belief(self, deliveries: Mapping[int, Deliver] | None) -> Belief:
-        return Belief(self._core.encoding, deliveries)
+        return Belief(self._core.encoding, deliveries, self._core.state.owner)
 
     def __getitem__(self, switch: str) -> Reconciler:
         return self._reconcilers[switch]
@@ -96,10 +96,13 @@ class Fleet:
         return sum(each.operations for each in self)
 
     async def tables(self) -> dict[str, tuple[Flow, ...]]:
-        """What the switches that can be asked really hold."""
-        reachable = sorted(self.reachable)
-        flows = await asyncio.gather(*(self._core.switches.read(switch) for switch in reachable))
-        return dict(zip(reachable, flows, strict=True))
+        """What the switches that can be asked really hold; not the entries of other owners."""
+        reachable, minds = sorted(self.reachable), self._core.state.owner.minds
+        tables = await asyncio.gather(*(self._core.switches.read(switch) for switch in reachable))
+        return {
+            switch: tuple(flow for flow in flows if minds(flow.owner))
+            for switch, flows in zip(reachable, tables, strict=True)
+        }
 
     # Switches with less room than their tables need.
 

@@ -69,7 +69,9 @@ class Switch:
         elif known or op.kind is OpKind.INSTALL:
             self._check_ports(flow)
             if not known and self.capacity is not None and len(self._flows) >= self.capacity:
-                raise TableFull(switch=self.name, needed=len(self._flows) + 1, capacity=self.capacity)
+                own = sum(each.owner == flow.owner for each in self._flows.values())
+                room = self.capacity - (len(self._flows) - own)
+                raise TableFull(switch=self.name, needed=own + 1, capacity=room)
             self._put_in(key, flow)
 
     def look_up(self, family: int, destination: int, source: int = 0) -> Flow | None:

@@ -94,7 +94,7 @@ class Channel:
 
     def _notice(self, notice: Notice) -> None:
         if isinstance(notice, Monitored):
-            self._report(TableChanged(self.switch))
+            self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
         elif 1 <= notice.port <= MAX_PORT:
@@ -243,9 +243,14 @@ class Channel:
                 f"switch {self.switch} refused {ops[why.op_index].kind.value} of {flow.match} "
                 f"at priority {flow.priority}: {why}"
             )
-        # The switch does not say how much room it has; it was full when it came to that operation.
+        # The switch does not say how much room it has: it had room for what the owner held when it came to that one.
         listed = await session.ask(session.connection.list_entries(), EntriesListed)
-        held = {(entry.match, entry.priority) for entry in listed.entries}
+        owner = ops[why.op_index].flow.owner
+        held = {
+            (entry.match, entry.priority)
+            for entry in listed.entries
+            if entry.owner == owner and not entry.service
+        }
         for op in ops[: why.op_index]:
             key = match_bytes(op.flow.match), op.flow.priority
             if op.kind is OpKind.INSTALL:

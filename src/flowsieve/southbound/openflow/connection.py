@@ -236,7 +236,7 @@ class OpenFlowConnection:
         return (message,)
 
     def _on_monitor(self, xid: int, message: wire.Monitored) -> Iterable[ConnectionEvent]:
-        return (message,) if message.foreign else ()
+        return (message,) if message.owners else ()
 
     def _ignore(self, xid: int, message: wire.OpenFlowMessage) -> Iterable[ConnectionEvent]:
         return ()

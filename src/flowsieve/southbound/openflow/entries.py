@@ -20,7 +20,7 @@ from flowsieve.southbound.openflow.packed import (
     SOURCES,
     match_bytes,
 )
-from flowsieve.southbound.openflow.wire import COOKIE, ETH_TYPES, SERVICE_COOKIE, ProtocolError
+from flowsieve.southbound.openflow.wire import ETH_TYPES, SERVICE_COOKIE, ProtocolError, owner_of
 
 _STATS = struct.Struct("!H10xH10xQ16xHH")  # length, priority, cookie; kind and length of the match
 _MATCH_AT = _STATS.size - 4
@@ -32,7 +32,6 @@ _ADDRESSES = {
     for numbers in (SOURCES, DESTINATIONS)
     for family, number in numbers.items()
 }
-_OURS = COOKIE >> 32
 _ADDRESS_AT = 14  # in the match on a prefix of some length
 _AROUND = {  # by the bytes of an address: from what stands around it to the length of the prefix
     WIDTH[family] // 8: {SHAPES[family][length].around: length for length in range(1, WIDTH[family] + 1)}
@@ -49,9 +48,9 @@ class SwitchEntry(NamedTuple):
     instructions: bytes
 
     @property
-    def ours(self) -> bool:
-        """Whether it bears our cookie."""
-        return self.cookie >> 32 == _OURS
+    def owner(self) -> int | None:
+        """Whose entry it is, as its cookie tells; None if it is no owner's."""
+        return owner_of(self.cookie)
 
     @property
     def service(self) -> bool:
@@ -68,7 +67,9 @@ class SwitchEntry(NamedTuple):
     def flow(self) -> Flow | None:
         """The entry as a flow; None if it matches or does what flows cannot say."""
         match, actions = match_in(self.match), _actions(self.instructions)
-        return Flow(match, self.priority, actions) if match is not None and actions is not None else None
+        if match is None or actions is None:
+            return None
+        return Flow(match, self.priority, actions, self.owner)
 
 
 def entries_in(body: bytes) -> Iterator[SwitchEntry]:
@@ -87,7 +88,7 @@ def entries_in(body: bytes) -> Iterator[SwitchEntry]:
 
 
 def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[SwitchEntry]:
-    """The content entries that are for us to keep in order: with our cookie, or for destinations in our groups.
+    """The content entries to be kept in order: with the cookie of an owner, or for destinations in our groups.
 
     Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry.
     """
@@ -95,7 +96,7 @@ def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[Swi
     return [
         entry
         for entry in entries
-        if (entry.ours and not entry.service) or _in_groups(entry.destination, wide)
+        if (entry.owner is not None and not entry.service) or _in_groups(entry.destination, wide)
     ]
 
 

@@ -11,11 +11,10 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Output
 from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
-from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, COOKIE, ETH_TYPES, TABLE, VERSION
+from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, ETH_TYPES, TABLE, VERSION, cookie_of
 
 # Header; cookie, its mask and the table as one; command; timeouts; priority; all up to the match as one.
 _FLOW_MOD = struct.Struct("!2sHI17sB4sH16s")
-_MARK = struct.pack("!QQB", COOKIE, 0, TABLE)
 _NO_TIMEOUTS = bytes(4)
 _NOTHING_ELSE = struct.pack("!IIIHH", ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0)
 _FLOW_MOD_HEAD = bytes([VERSION, ofp.OFPT_FLOW_MOD])
@@ -98,6 +97,11 @@ def match_bytes(match: Match) -> bytes:
     return struct.pack("!HH", ofp.OFPMT_OXM, 4 + len(body)) + body + bytes(-(4 + len(body)) % 8)
 
 
+def _mark(owner: int | None) -> bytes:
+    """The cookie of an owner's entry, its mask and the table."""
+    return struct.pack("!QQB", cookie_of(owner), 0, TABLE)
+
+
 class Packer:
     """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first."""
 
@@ -113,8 +117,12 @@ class Packer:
         seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
         install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
+        owner: int | None = 0
+        mark = _mark(owner)
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
+            if flow.owner != owner:
+                owner, mark = flow.owner, _mark(flow.owner)
             match = flow.match
             if isinstance(
                 match, PrefixMatch
@@ -141,7 +149,7 @@ class Packer:
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
             head = flow_mod(
-                _FLOW_MOD_HEAD, size, xid, _MARK, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
+                _FLOW_MOD_HEAD, size, xid, mark, command, _NO_TIMEOUTS, flow.priority, _NOTHING_ELSE
             )
             parts += (head, before, address, behind, instructions)
         return b"".join(parts)

@@ -21,7 +21,7 @@ from flowsieve.header.address import WIDTH, address_text
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
-COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says what it is for
+COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
 TABLE = 0  # the one table that we use
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
@@ -138,9 +138,9 @@ class MetersPart(NamedTuple):
 
 
 class Monitored(NamedTuple):
-    """Entries have changed; `foreign` says whether by somebody else than us."""
+    """Somebody else than this connection has changed entries of these owners; None is for what no owner has."""
 
-    foreign: bool
+    owners: frozenset[int | None]
 
 
 class Barrier(NamedTuple):
@@ -242,19 +242,20 @@ def _port_status(frame: OpenFlowFrame) -> PortStatus:
 def _list_part(frame: OpenFlowFrame) -> StatsPart | PortsPart | MetersPart | Monitored | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
     if kind == ofp.OFPMP_FLOW_MONITOR:
-        return Monitored(any(event in _FOREIGN for event in _updates(frame.data)))
+        return Monitored(frozenset(owner for event, owner in _updates(frame.data) if event in _FOREIGN))
     part = _LISTS.get(kind)
     return part(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE)) if part else Other(frame.type)
 
 
-def _updates(data: bytes) -> Iterator[int]:
-    """What kind each update of a monitor is; our own changes come abbreviated."""
+def _updates(data: bytes) -> Iterator[tuple[int, int | None]]:
+    """What kind each update of a monitor is, and whose entry it is about; our own changes come abbreviated."""
     at = 16
     while at < len(data):
         length, event = struct.unpack_from("!HH", data, at)
         if length < 8 or length % 8 or at + length > len(data):
             raise ValueError(f"an update of length {length} at byte {at} of {len(data)}")
-        yield event
+        (cookie,) = struct.unpack_from("!Q", data, at + 16) if length >= 24 else (0,)
+        yield event, owner_of(cookie)
         at += length
 
 
@@ -361,6 +362,16 @@ def packet_out(xid: int, port: int, data: bytes) -> bytes:
     return to_bytes(message, xid)
 
 
+def cookie_of(owner: int | None) -> int:
+    """The cookie of an owner's content entries; what removes an entry of nobody's may bear any."""
+    return COOKIE | (owner or 0) << 16
+
+
+def owner_of(cookie: int) -> int | None:
+    """The owner of an entry with a cookie; None if it is no owner's."""
+    return cookie >> 16 & 0xFFFF if cookie >> 32 == COOKIE >> 32 else None
+
+
 def flow_mod(xid: int, op: FlowOp, decrement: bool) -> bytes:
     """An operation on an entry; the plain twin of `packed.Packer`."""
     return to_bytes(_flow_mod(op, decrement), xid)
@@ -391,7 +402,7 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
     return parser.OFPFlowMod(
         PROTOCOL,
-        cookie=COOKIE,
+        cookie=cookie_of(op.flow.owner),
         table_id=TABLE,
         command=COMMANDS[op.kind],
         priority=op.flow.priority,
