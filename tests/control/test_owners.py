@@ -23,6 +23,7 @@ from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.owner import Owner
+from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.encoding import encoding_of
 from flowsieve.header.match import parse_match
@@ -88,7 +89,7 @@ class Shared:
 
 @asynccontextmanager
 async def at_work(shared: Shared) -> AsyncIterator[Shared]:
-    async with asyncio.timeout(60), shared.dispatchers[0], shared.dispatchers[1]:
+    async with asyncio.timeout(300), shared.dispatchers[0], shared.dispatchers[1]:
         for switch in shared.topology.switches:
             shared.fabric.connect(switch)
         await shared.ask(request(Op.ADVERTISE, "all", "h0", "True"))
@@ -108,8 +109,6 @@ def test_two_owners_together_serve_what_one_of_all_would(tables: Tables) -> None
             )
             everything = {switch: shared.network.read(switch) for switch in shared.topology.switches}
             view = sole.view(ENCODING, everything)
-            from flowsieve.flow.proof.verify import verify
-
             assert verify(view).holds
             for dispatcher in shared.dispatchers:
                 assert (await dispatcher.verify()).holds

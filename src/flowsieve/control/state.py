@@ -239,7 +239,9 @@ class ControlState:
     def view(self, encoding: Encoding, tables: Mapping[str, tuple[Flow, ...]]) -> NetworkView:
         """The network as it is meant to be, with what its switches hold."""
         offers, wants = tuple(self.advertisements.values()), tuple(self.subscriptions.values())
-        return NetworkView(self.topology, self.plan, encoding, tables, offers, wants, self.down, self.trees)
+        return NetworkView(
+            self.topology, self.plan, encoding, tables, offers, wants, self.down, self.trees, self.owner
+        )
 
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.endpoint == host]

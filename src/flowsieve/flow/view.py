@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
 from flowsieve.network.mend import Edge
@@ -18,7 +19,8 @@ from flowsieve.network.tree import TreeMap
 class NetworkView:
     """What a proof, an explanation and a replay look at; a switch that `tables` does not name holds nothing.
 
-    Links that are `down` carry nothing. Only an explanation asks for the `trees`.
+    Links that are `down` carry nothing. Only an explanation asks for the `trees`. What lies outside the `owner`'s part
+    of the space is owed by others.
     """
 
     topology: Topology
@@ -29,6 +31,7 @@ class NetworkView:
     subscriptions: Collection[Interest]
     down: Collection[Edge] = ()
     trees: TreeMap | None = None
+    owner: Owner = SOLE
 
     def __post_init__(self) -> None:
         for switch in self.tables:

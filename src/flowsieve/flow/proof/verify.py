@@ -84,8 +84,8 @@ def verify(view: NetworkView) -> Verdict:
         plan=plan,
         encoding=view.encoding,
         tables=_without(topology, view.tables, view.down) if view.down else view.tables,
-        offers=_by_endpoint(topology, plan, view.advertisements),
-        wants=_by_endpoint(topology, plan, view.subscriptions),
+        offers=_by_endpoint(view, view.advertisements),
+        wants=_by_endpoint(view, view.subscriptions),
         piece=_pieces(topology, view.down),
     ).verdict()
 
@@ -116,15 +116,15 @@ def _pieces(topology: Topology, down: Collection[Edge]) -> NDArray[np.int64]:
     return np.array([at[switch] for switch in topology.attached.values()], np.int64)
 
 
-def _by_endpoint(
-    topology: Topology, plan: IndexPlan, interests: Iterable[Interest]
-) -> dict[int, list[Interest]]:
+def _by_endpoint(view: NetworkView, interests: Iterable[Interest]) -> dict[int, list[Interest]]:
     """The interests of each endpoint by its number; one whose dz leave out some of its filter is put everywhere."""
-    numbers = {host: number for number, host in enumerate(topology.attached)}
+    numbers = {host: number for number, host in enumerate(view.topology.attached)}
+    own, others = view.owner.part, WHOLE - view.owner.part
     found: dict[int, list[Interest]] = defaultdict(list)
     for each in interests:
-        sound = all(uncovered(plan, filter, each.dz) is None for filter in each.filters)
-        found[numbers[each.endpoint]].append(each if sound else replace(each, dz=WHOLE))
+        owed = each.dz | others if len(others) else each.dz
+        sound = all(uncovered(view.plan, filter, owed) is None for filter in each.filters)
+        found[numbers[each.endpoint]].append(each if sound else replace(each, dz=own))
     return found
 
 
