@@ -115,8 +115,8 @@ class ControlConnection:
             held, deadline = self.held, min(lease, DEADLINE_SECONDS)
             try:
                 answer = await self.ask("renew", deadline, stats=dict(self.report()))
-            except ControlLost:
-                pause = min(pause, deadline)  # switches go on without their controller, and the lease runs
+            except (ControlLost, Busy):
+                pause = min(pause, deadline)  # switches go on without their controller, and so does the lease
                 continue
             except FlowsieveError as error:
                 self._end(error)
