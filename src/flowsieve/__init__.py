@@ -37,90 +37,40 @@ if TYPE_CHECKING:
 if ".zip/" in str(__file__):  # on an executor, before it compiles anything
     import_module("flowsieve.pipeline.runtime.shipped_kernels")
 
-# Where each public name lives. It is loaded when it is first asked for, so that a part can be used without
+# Where the public names live. A name is loaded when it is first asked for, so that a part can be used without
 # the whole.
 _HOMES = {
-    "Advertisement": "client.interests",
-    "Attribute": "content.schema",
-    "BadFilter": "errors",
-    "BadInput": "errors",
-    "BadValue": "errors",
-    "Busy": "errors",
-    "Client": "client.session",
-    "ControlLost": "errors",
-    "Denied": "errors",
-    "Dz": "index.dz",
-    "DzSet": "index.dzset",
-    "Event": "client.inbox",
-    "Filter": "content.filter",
-    "FlowsieveError": "errors",
-    "HostError": "errors",
-    "LocalSubscription": "client.pubsub",
-    "OtherVersion": "errors",
-    "PubSub": "client.pubsub",
-    "Published": "client.pubsub",
-    "Refused": "errors",
-    "RegularPlan": "index.plans.regular",
-    "Schema": "content.schema",
-    "Settings": "control.state",
-    "Stats": "client.stats",
-    "Subscription": "client.interests",
-    "Tables": "flow.tables.compiler",
-    "Topology": "network.topology",
-    "TreeMap": "network.tree",
-    "connect": "client.session",
-    "fat_tree": "network.generators",
-    "grid": "network.generators",
-    "line": "network.generators",
-    "ring": "network.generators",
-    "star": "network.generators",
-    "tree": "network.generators",
+    "client.inbox": "Event",
+    "client.interests": "Advertisement Subscription",
+    "client.pubsub": "LocalSubscription PubSub Published",
+    "client.session": "Client connect",
+    "client.stats": "Stats",
+    "content.filter": "Filter",
+    "content.schema": "Attribute Schema",
+    "control.state": "Settings",
+    "errors": "BadFilter BadInput BadValue Busy ControlLost Denied FlowsieveError HostError OtherVersion Refused",
+    "flow.tables.compiler": "Tables",
+    "index.dz": "Dz",
+    "index.dzset": "DzSet",
+    "index.plans.regular": "RegularPlan",
+    "network.generators": "fat_tree grid line ring star tree",
+    "network.topology": "Topology",
+    "network.tree": "TreeMap",
 }
-
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = [
-    "Advertisement",
-    "Attribute",
-    "BadFilter",
-    "BadInput",
-    "BadValue",
-    "Busy",
-    "Client",
-    "ControlLost",
-    "Denied",
-    "Dz",
-    "DzSet",
-    "Event",
-    "Filter",
-    "FlowsieveError",
-    "HostError",
-    "LocalSubscription",
-    "OtherVersion",
-    "PubSub",
-    "Published",
-    "Refused",
-    "RegularPlan",
-    "Schema",
-    "Settings",
-    "Stats",
-    "Subscription",
-    "Tables",
-    "Topology",
-    "TreeMap",
-    "connect",
-    "fat_tree",
-    "grid",
-    "line",
-    "ring",
-    "star",
-    "tree",
-]
+    "Advertisement", "Attribute", "BadFilter", "BadInput", "BadValue", "Busy", "Client", "ControlLost", "Denied",
+    "Dz", "DzSet", "Event", "Filter", "FlowsieveError", "HostError", "LocalSubscription", "OtherVersion", "PubSub",
+    "Published", "Refused", "RegularPlan", "Schema", "Settings", "Stats", "Subscription", "Tables", "Topology",
+    "TreeMap", "connect", "fat_tree", "grid", "line", "ring", "star", "tree",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _HOME:
         raise AttributeError(f"module 'flowsieve' has no attribute {name!r}")
-    return getattr(import_module(f"flowsieve.{_HOMES[name]}"), name)
+    return getattr(import_module(f"flowsieve.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return __all__

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import count
 
 import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.request import Op, Request
+from flowsieve.control.request import Op, Request, free_id
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dzset import DzSet
 
@@ -61,3 +62,9 @@ def test_what_a_request_asks_for_survives_as_a_json_value(request_: Request) -> 
 def test_what_does_not_fit_the_op_is_no_request(op: Op, told: object) -> None:
     with pytest.raises(ValueError, match=op.value):
         Request.read(op, "r", "h", told, partial(Filter.parse, schema=SCHEMA))  # type: ignore[arg-type]
+
+
+def test_a_free_id_is_the_first_that_is_not_taken() -> None:
+    numbers = count(1)
+    assert free_id("ann", {"ann-1", "ann-3"}, numbers) == "ann-2"
+    assert free_id("ann", {"ann-1", "ann-3"}, numbers) == "ann-4"

@@ -64,23 +64,13 @@ class ControlConnection:
         self._waiting: set[int] = set()
         self._renewing: asyncio.Task[None] | None = None
 
-    async def ask(
-        self,
-        op: str,
-        deadline: float = DEADLINE_SECONDS,
-        *,
-        id: str | None = None,
-        filter: str | None = None,
-        stats: Mapping[str, int] | None = None,
-    ) -> Mapping[str, Any]:
+    async def ask(self, op: str, deadline: float = DEADLINE_SECONDS, **fields: Any) -> Mapping[str, Any]:
         """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong."""
         if self.lost.done():
             raise self.lost.result()
         number = next(self._numbers)
         self._waiting.add(number)
-        call = Call(
-            self._session, number, self._host, self._token, op, id, filter, deadline=deadline, stats=stats
-        )
+        call = Call(self._session, number, self._host, self._token, op, deadline=deadline, **fields)
         message = call.to_json()
         loop = asyncio.get_running_loop()
         end, pauses = loop.time() + deadline + MARGIN_SECONDS, iter(PAUSES)
@@ -125,8 +115,8 @@ class ControlConnection:
             held, deadline = self.held, min(lease, DEADLINE_SECONDS)
             try:
                 answer = await self.ask("renew", deadline, stats=dict(self.report()))
-            except ControlLost:
-                pause = min(pause, deadline)  # switches go on without their controller, and the lease runs
+            except (ControlLost, Busy):
+                pause = min(pause, deadline)  # switches go on without their controller, and so does the lease
                 continue
             except FlowsieveError as error:
                 self._end(error)

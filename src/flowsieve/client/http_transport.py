@@ -40,8 +40,7 @@ class HttpTransport:
             ) from None
         if not is_answer(answer):
             raise ControlLost(f"what answers at {self.address} is no controller of ours")
-        told: Answer = answer
-        return told
+        return answer
 
     async def get(self, path: str) -> Any:
         """What the controller shows at a path."""

@@ -78,11 +78,7 @@ class Client:
     """One application: what it publishes has an id of its own, and it gets nothing that it published itself."""
 
     def __init__(
-        self,
-        connection: ControlConnection,
-        welcome: Welcome,
-        inside: Inside = nullcontext,
-        wire: OpenWire = EventSockets,
+        self, connection: ControlConnection, welcome: Welcome, inside: Inside, wire: OpenWire
     ) -> None:
         self.host = welcome.host
         self.publisher = os.urandom(PUBLISHER_BYTES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from flowsieve.errors import BadInput, Busy, ControlLost, Denied, FlowsieveError, Refused
 
@@ -46,7 +46,7 @@ def kind_in(answer: Answer) -> str | None:
     return None if "ok" in answer else str(answer["error"].get("kind"))
 
 
-def is_answer(found: object) -> bool:
+def is_answer(found: object) -> TypeGuard[Answer]:
     """Whether something that came is an answer: it says `ok` or `error`, and what."""
     return isinstance(found, Mapping) and isinstance(found.get("ok", found.get("error")), Mapping)
 

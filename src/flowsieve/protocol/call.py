@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from flowsieve.content.schema import shown
@@ -40,8 +40,8 @@ class Call:
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
         """Read a message; what is wrong with it is told as BadMessage, OtherVersion if it is not of ours."""
-        fields = _Fields(message)
-        session, op = fields.session(), fields.need("op")
+        found = _Fields(message)
+        session, op = found.session(), found.need("op")
         if op not in OPS:
             raise BadMessage(
                 f"there is no op {shown(op)}{nearest(op, OPS)}; right is one of {', '.join(OPS)}"
@@ -50,15 +50,15 @@ class Call:
             check_version(client=message.get("version", FIRST_VERSION))
         return cls(
             session,
-            fields.number(),
-            fields.need("host"),
-            fields.maybe("token", least=0) or "",
+            found.number(),
+            found.need("host"),
+            found.maybe("token", least=0) or "",
             op,
-            fields.maybe("id"),
-            fields.maybe("filter", longest=LONGEST_FILTER),
-            fields.whole("answered", default=0),
-            fields.seconds("deadline"),
-            fields.counts("stats"),
+            found.maybe("id"),
+            found.maybe("filter", longest=LONGEST_FILTER),
+            found.whole("answered", default=0),
+            found.seconds("deadline"),
+            found.counts("stats"),
         )
 
     @property
@@ -67,26 +67,17 @@ class Call:
 
     def to_json(self) -> dict[str, Any]:
         """The message that `parse` reads; what is not given is left out, and hello tells the version."""
-        message = {
-            "session": self.session,
-            "n": self.number,
-            "host": self.host,
-            "token": self.token,
-            "op": self.op,
-            "id": self.id,
-            "filter": self.filter,
-            "answered": self.answered,
-            "deadline": self.deadline,
-            "stats": self.stats,
-            "version": VERSION if self.op == HELLO else None,
+        said = {
+            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
         }
-        return {name: value for name, value in message.items() if value is not None}
+        said["n"] = said.pop("number")
+        return said | {"version": VERSION} if self.op == HELLO else said
 
 
 def call_key(message: object) -> CallKey:
     """Which call a message is, whether the rest of it is right or not; BadMessage if it is none."""
-    fields = _Fields(message)
-    return bytes.fromhex(fields.session()), fields.number()
+    found = _Fields(message)
+    return bytes.fromhex(found.session()), found.number()
 
 
 class _Fields:

@@ -156,7 +156,7 @@ def pack_answer(answer: Answer) -> bytes:
 
 def unpack_answer(packed: bytes) -> Answer:
     """The answer that its bytes mean."""
-    answer: Answer = _unpack(packed)
+    answer = _unpack(packed)
     if not is_answer(answer):
         raise BadMessage("an answer says `ok` or `error`, and what")
     return answer

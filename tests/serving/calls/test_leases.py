@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
+import patience
 import pytest
 
+from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.memory.journal import NoJournal
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.requests.ledger import Ledger
-from flowsieve.errors import BadInput
+from flowsieve.errors import BadInput, ControlLost
+from flowsieve.protocol.answer import refusal
 from flowsieve.serving.calls import leases as module
 from flowsieve.serving.calls.leases import Leases, Promises
 
@@ -157,3 +161,35 @@ def test_a_shorter_lease_is_written_down_when_nobody_counts_on_more(monkeypatch:
             assert ledger.promised == 5
 
     asyncio.run(story())
+
+
+# The client's side.
+
+
+@pytest.mark.parametrize("trouble", ["lost", "busy"])
+def test_a_client_whose_controller_cannot_answer_for_minutes_renews_soon_after(trouble: str) -> None:
+    lease, away = 6000.0, 300.0
+    renewed: list[float] = []
+
+    class Transport:
+        async def call(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+            now = asyncio.get_running_loop().time()
+            if lease / 4 < now < lease / 3 + away:
+                if trouble == "busy":
+                    return refusal("busy", "ask again later")
+                raise ControlLost("nobody is there")
+            renewed.append(now)
+            return {"ok": {"holds": 1, "lease": lease}}
+
+        async def close(self) -> None: ...
+
+    async def story() -> None:
+        connection = ControlConnection(Transport(), "ann")
+        connection.held = 1
+        connection.keep(lease)
+        await asyncio.sleep(lease / 2)
+        assert not connection.lost.done()
+        await connection.close()
+
+    patience.run(story())
+    assert lease / 3 + away <= renewed[0] < lease / 3 + away + 60
