@@ -7,7 +7,6 @@ are left-aligned in such words too, as in a DzSet.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
@@ -32,66 +31,52 @@ class Encoding(Protocol):
     @property
     def family(self) -> int:
         """Of the addresses: 4 or 6."""
-        ...
 
     @property
     def room(self) -> int:
         """How many bits of dz a packet can carry."""
-        ...
 
     # Entries.
 
     def match_of(self, dz: Dz) -> Match:
         """What the entry for a dz matches."""
-        ...
 
     def priority_of(self, dz: Dz) -> int:
         """The priority of the entry for a dz: a longer one wins over those that cover it."""
-        ...
 
     def dz_of(self, match: Match) -> Dz | None:
         """The dz whose entry has this match; None if there is none."""
-        ...
 
     def owns(self, match: Match) -> bool:
         """Whether an entry with this match could only be ours."""
-        ...
 
     # Packets.
 
     def address_of(self, dz: Dz) -> int:
         """Where an event in this cell is sent to."""
-        ...
 
     def destination(self, dz: Dz) -> bytes:
         """The same as bytes, as they stand in the packet."""
-        ...
 
     def text(self, dz: Dz) -> str:
         """The same as people write it."""
-        ...
 
     def dz_at(self, destination: bytes, bits: int) -> Dz | None:
         """The dz of so many bits whose `destination` this is; None if it is that of none."""
-        ...
 
     # Many at once, as keys.
 
     @property
     def ahead(self) -> int:
         """How many bits of a key stand before the dz."""
-        ...
 
     def keys_of(self, hi: NDArray[np.uint64], lo: NDArray[np.uint64]) -> Keys:
         """The keys of the addresses of many dz."""
-        ...
 
     def cells_between(self, bits: int, begin: int, end: int) -> Iterator[Dz]:
         """The fewest cells of at most so many bits whose events are sent to keys from `begin` up to `end`."""
-        ...
 
 
-@dataclass(frozen=True, slots=True)
 class PrefixEncoding:
     """A dz stands behind the tag's group prefix: entries match address prefixes, packets go to the first address.
 
@@ -100,24 +85,11 @@ class PrefixEncoding:
     ('ff0e:c000::/19', 'ff0e:c800::')
     """
 
-    tag: Tag
-    family: int = field(init=False, repr=False, compare=False)
-    room: int = field(init=False, repr=False, compare=False)
-    ahead: int = field(init=False, repr=False, compare=False)
-    _first: int = field(init=False, repr=False, compare=False)
-    _bytes: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        group = self.tag.group
-        derived = {
-            "family": group.family,
-            "room": group.width - group.length,
-            "ahead": group.length,
-            "_first": group.first,
-            "_bytes": group.width // 8,
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, tag: Tag) -> None:
+        group = tag.group
+        self.tag, self.family = tag, group.family
+        self.room, self.ahead = group.width - group.length, group.length
+        self._first, self._bytes = group.first, group.width // 8
 
     def match_of(self, dz: Dz) -> PrefixMatch:
         return _match_of(self.tag.group, dz)

@@ -17,9 +17,6 @@ PREFIX_MASKS = {
     family: tuple((1 << width) - (1 << width - length) for length in range(width + 1))
     for family, width in WIDTH.items()
 }
-_LENGTHS = {
-    family: {mask: length for length, mask in enumerate(masks)} for family, masks in PREFIX_MASKS.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,10 @@ class Masked:
     @property
     def prefix(self) -> Prefix | None:
         """The prefix that says the same, if the mask is one of leading bits."""
-        length = _LENGTHS[self.family].get(self.mask)
-        return (
-            None
-            if length is None
-            else Prefix(self.family, self.value >> (WIDTH[self.family] - length), length)
-        )
+        length = self.mask.bit_count()
+        if self.mask != PREFIX_MASKS[self.family][length]:
+            return None
+        return Prefix(self.family, self.value >> (WIDTH[self.family] - length), length)
 
     def __str__(self) -> str:
         return f"{address_text(self.family, self.value)}/{address_text(self.family, self.mask)}"

@@ -54,14 +54,5 @@ class MetersListed(NamedTuple):
     meters: tuple[Meter, ...]
 
 
-ConnectionEvent = (
-    Ready
-    | BatchApplied
-    | BatchRefused
-    | EntriesListed
-    | PortsListed
-    | MetersListed
-    | PacketIn
-    | PortStatus
-    | Monitored
-)
+Listing = EntriesListed | PortsListed | MetersListed
+ConnectionEvent = Ready | BatchApplied | BatchRefused | Listing | PacketIn | PortStatus | Monitored
