@@ -6,7 +6,7 @@ covered. Every partition gives one row of counts, and these are added up: nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,12 @@ from flowsieve.pipeline.matching import bitset_kernel
 from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
 from flowsieve.pipeline.runtime.packing import Packing
+from flowsieve.pipeline.runtime.sums import SumRow, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHUNK = 1 << 10  # events that are counted in one go
-PARTIAL = "events bigint, matched array<bigint>, covered array<bigint>, missed array<bigint>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,13 +197,25 @@ def evaluate_here(candidates: Sequence[Candidate], boxes: BoxTable, events: Even
 def evaluate(candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame) -> list[Score]:
     """Count on Spark, all candidates in one pass over the events."""
     packing = Packing.of(boxes.schema, dict(events.dtypes))
-    partials = packing.packed(events).mapInArrow(_partial(candidates, boxes, packing), PARTIAL)
-    rows = partials.repartition(1).mapInArrow(_total, PARTIAL).collect()
-    if not rows:
+    digest = b"".join([boxes.digest, *(candidate.coverage.digest for candidate in candidates)])
+
+    def count_up(batches: Iterator[pa.RecordBatch]) -> SumRow:
+        count = MatchCounter.of(bench_of(digest, candidates, boxes))
+        for batch in batches:
+            if batch.num_rows:
+                count.add(packing.event_batch(batch))
+        count.settled()
+        covered, missed = (
+            np.concatenate([getattr(tally, name) for tally in count.tallies])
+            for name in ("covered", "missed")
+        )
+        return {"events": count.events, "matched": count.matched, "covered": covered, "missed": missed}
+
+    row = summed(packing.packed(events), count_up, ("events", "matched", "covered", "missed"))
+    if row is None:
         return evaluate_here(candidates, boxes, EventBatch.from_events(boxes.schema, "", []))
-    (row,) = rows
     columns = [np.split(np.array(row[name], np.int64), len(candidates)) for name in ("covered", "missed")]
-    return _scores(candidates, row["events"], np.array(row["matched"], np.int64), *columns)
+    return _scores(candidates, row["events"][0], np.array(row["matched"], np.int64), *columns)
 
 
 def _scores(
@@ -228,42 +240,3 @@ def bench_of(digest: bytes, candidates: Sequence[Candidate], boxes: BoxTable) ->
     if _kept is None or _kept[0] != digest:
         _kept = digest, Bench.of(candidates, boxes)
     return _kept[1]
-
-
-def _partial(
-    candidates: Sequence[Candidate], boxes: BoxTable, packing: Packing
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    digest = b"".join([boxes.digest, *(candidate.coverage.digest for candidate in candidates)])
-
-    def count_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        count = MatchCounter.of(bench_of(digest, candidates, boxes))
-        for batch in batches:
-            if batch.num_rows:
-                count.add(packing.event_batch(batch))
-        count.settled()
-        yield _row(
-            int(count.events[0]),
-            count.matched,
-            np.concatenate([tally.covered for tally in count.tallies]),
-            np.concatenate([tally.missed for tally in count.tallies]),
-        )
-
-    return count_up
-
-
-def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    total: list[Any] = []
-    for batch in batches:
-        for i in range(batch.num_rows):
-            row = [np.array(batch.column(0)[i].as_py()), *(c[i].values.to_numpy() for c in batch.columns[1:])]
-            total = [a + b for a, b in zip(total, row, strict=True)] if total else row
-    if total:
-        yield _row(int(total[0]), *total[1:])
-
-
-def _row(events: int, *arrays: NDArray[np.int64]) -> pa.RecordBatch:
-    cells = [pa.array([array], pa.list_(pa.int64())) for array in arrays]
-    names = ("matched", "covered", "missed")
-    return pa.RecordBatch.from_pydict(
-        {"events": pa.array([events], pa.int64())} | dict(zip(names, cells, strict=True))
-    )

@@ -1,14 +1,11 @@
 """What a workload is like: how events spread, what subscriptions match along each dimension, who gets how much.
 
-One pass over the events: each partition gives one row of sums, and these are added up on an executor. All sums are of
-whole numbers, so that the result is the same however the events are split.
+One pass over the events. All sums are of whole numbers, so that the result is the same however the events are split.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,11 +22,11 @@ from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.matching.matcher import Matcher, matcher_of
 from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.runtime.batches import event_batch
+from flowsieve.pipeline.runtime.sums import SumRow, summed, worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PARTIAL = ", ".join(f"{name} array<bigint>" for name in kernel.Sums._fields) + ", workers array<string>"
 STRING_PLACES = 26  # bits of `kernel.SCALE`
 MOST_COMPARED = 20_000  # boxes that are compared with each other; of more, a random subsample
 
@@ -103,14 +100,22 @@ class Statistics:
 
 def statistics(events: DataFrame, boxes: BoxTable) -> Statistics:
     """The statistics of events (as `IngestedEvents.events` has them) and subscriptions."""
-    partials = events.select(*boxes.schema.names).mapInArrow(_partial(boxes), PARTIAL)
-    row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
+
+    def add_up(batches: Iterator[pa.RecordBatch]) -> SumRow:
+        sums, workers = empty_sums(boxes), set()
+        for batch in batches:
+            if batch.num_rows:
+                add_events(boxes, matcher_of(boxes), event_batch(boxes.schema, batch), sums)
+                workers.add(worker())
+        return sums._asdict() | {"workers": workers}
+
+    row = summed(events.select(*boxes.schema.names), add_up, kernel.Sums._fields, "workers")
     sums = empty_sums(boxes)
-    if row is None:  # Spark saw that there is no event at all, and asked nobody
+    if row is None:
         return of_sums(boxes, sums)
     for array, values in zip(sums, row, strict=False):
         array.reshape(-1)[:] = values
-    return of_sums(boxes, sums, tuple(sorted(row["workers"])))
+    return of_sums(boxes, sums, tuple(row["workers"]))
 
 
 def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -> Statistics:
@@ -166,43 +171,3 @@ def empty_sums(boxes: BoxTable) -> kernel.Sums:
     dimensions = len(boxes.schema)
     shapes = ((dimensions, 3), (dimensions, dimensions), (boxes.subscriptions,), (2,))
     return kernel.Sums(*(np.zeros(shape, np.int64) for shape in shapes))
-
-
-def worker() -> str:
-    """The executor that this runs on: its host, and the process that is the parent of all its workers."""
-    return f"{socket.gethostname()}/{os.getppid()}"
-
-
-def _partial(boxes: BoxTable) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sums, workers = empty_sums(boxes), []
-        for batch in batches:
-            if batch.num_rows:
-                add_events(boxes, matcher_of(boxes), event_batch(boxes.schema, batch), sums)
-                workers = [
-                    f"{socket.gethostname()}/{os.getppid()}"
-                ]  # workers of one executor have one parent
-        yield _row(sums, workers)
-
-    return add_up
-
-
-def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    totals: list[NDArray[np.int64]] = []
-    workers: set[str] = set()
-    for batch in batches:
-        for row in batch.to_pylist():
-            arrays = [np.array(row[name], np.int64) for name in kernel.Sums._fields]
-            totals = (
-                [total + array for total, array in zip(totals, arrays, strict=True)] if totals else arrays
-            )
-            workers.update(row["workers"])
-    if totals:
-        yield _row(kernel.Sums(*totals), sorted(workers))
-
-
-def _row(sums: kernel.Sums, workers: list[str]) -> pa.RecordBatch:
-    columns = {
-        name: pa.array([array.reshape(-1)], pa.list_(pa.int64())) for name, array in sums._asdict().items()
-    }
-    return pa.RecordBatch.from_pydict(columns | {"workers": pa.array([workers], pa.list_(pa.string()))})

@@ -1,12 +1,12 @@
 """Events replayed on Spark against a network's tables: what its links would carry, and what its hosts would get.
 
-Each partition walks its events through a copy of the tables and gives one row of sums; these are added up on an
-executor. All sums are of whole numbers, so that the result is the same however the events are split.
+Each partition walks its events through a copy of the tables. All sums are of whole numbers, so that the result is the
+same however the events are split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +20,17 @@ from flowsieve.content.schema import listed
 from flowsieve.errors import BadInput, SwitchError, nearest
 from flowsieve.flow.wiring import Wiring
 from flowsieve.network.topology import Topology
-from flowsieve.pipeline.matching.statistics import worker
 from flowsieve.pipeline.reading.cell_values import BROKEN
 from flowsieve.pipeline.reading.ingest import IngestedEvents
 from flowsieve.pipeline.replay import replay_kernel as kernel
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 from flowsieve.pipeline.runtime.batches import event_batch
+from flowsieve.pipeline.runtime.sums import SumRow, summed, worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SUMS = tuple(field.name for field in fields(ReplayTraffic))
-PARTIAL = (
-    ", ".join(f"{name} array<bigint>" for name in SUMS) + ", storms array<string>, workers array<string>"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,57 +140,28 @@ def at_hosts(ingested: IngestedEvents, topology: Topology, host: str | None = No
 
 def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
     """Send events (as `IngestedEvents.events` has them, each with a host of the network) through the tables."""
-    names = snapshot.plan.schema.names
-    partials = events.select("host", *names).mapInArrow(_partial(snapshot), PARTIAL)
-    row = partials.repartition(1).mapInArrow(_total, PARTIAL).first()
+
+    def send_all(batches: Iterator[pa.RecordBatch]) -> SumRow:
+        traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), set(), set()
+        hosts = pa.array(snapshot.wiring.hosts, pa.string())
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            workers.add(worker())
+            source = pc.index_in(batch.column("host"), value_set=hosts).to_numpy(zero_copy_only=False)
+            try:
+                snapshot.send(event_batch(snapshot.plan.schema, batch), source.astype(np.int64), traffic)
+            except SwitchError as error:
+                storms.add(str(error))
+                break
+        return {name: getattr(traffic, name) for name in SUMS} | {"storms": storms, "workers": workers}
+
+    row = summed(events.select("host", *snapshot.plan.schema.names), send_all, SUMS, "storms", "workers")
     traffic = ReplayTraffic.none(snapshot.wiring)
-    if row is None:  # Spark saw that there is no event at all, and asked nobody
+    if row is None:
         return Replayed(snapshot.wiring, traffic)
     if row["storms"]:
         raise SwitchError(f"{row['storms'][0]}; `flowsieve verify` shows where")
     for name in SUMS:
         getattr(traffic, name).reshape(-1)[:] = row[name]
     return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))
-
-
-def _partial(snapshot: NetworkSnapshot) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def send_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), [], []
-        hosts = pa.array(snapshot.wiring.hosts, pa.string())
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            workers = [worker()]
-            source = pc.index_in(batch.column("host"), value_set=hosts).to_numpy(zero_copy_only=False)
-            try:
-                snapshot.send(event_batch(snapshot.plan.schema, batch), source.astype(np.int64), traffic)
-            except SwitchError as error:
-                storms = [str(error)]
-                break
-        yield _row(traffic, storms, workers)
-
-    return send_all
-
-
-def _total(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    totals: list[NDArray[np.int64]] = []
-    storms: set[str] = set()
-    workers: set[str] = set()
-    for batch in batches:
-        for i in range(batch.num_rows):
-            arrays = [batch.column(name)[i].values.to_numpy() for name in SUMS]
-            totals = (
-                [total + array for total, array in zip(totals, arrays, strict=True)] if totals else arrays
-            )
-            storms.update(batch.column("storms")[i].as_py())
-            workers.update(batch.column("workers")[i].as_py())
-    if totals:
-        yield _row(ReplayTraffic(*totals), sorted(storms), sorted(workers))
-
-
-def _row(traffic: ReplayTraffic, storms: list[str], workers: list[str]) -> pa.RecordBatch:
-    numbers = {name: pa.array([getattr(traffic, name).reshape(-1)], pa.list_(pa.int64())) for name in SUMS}
-    words = {"storms": storms, "workers": workers}
-    return pa.RecordBatch.from_pydict(
-        numbers | {name: pa.array([texts], pa.list_(pa.string())) for name, texts in words.items()}
-    )
