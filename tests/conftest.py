@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from flowsieve.cli.main import main as cli
+from flowsieve.cli.main import main
 from flowsieve.errors import LabError
 from flowsieve.lab.machine import check_machine
 
@@ -71,7 +71,7 @@ def flowsieve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     def call(*arguments: object) -> Answer:
         monkeypatch.setattr(sys, "argv", ["flowsieve", *map(str, arguments)])
         with pytest.raises(SystemExit) as leaving:
-            cli.main()
+            main()
         assert isinstance(leaving.value.code, int)
         return Answer(leaving.value.code, *capsys.readouterr())
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowsieve.cli import view as show
-from flowsieve.demo import acts
+from flowsieve.config.files import make_folder
+from flowsieve.demo import acts, kernels
 from flowsieve.demo.page import render
 from flowsieve.demo.story import make_story
 from flowsieve.demo.telling import Telling
 from flowsieve.errors import BadInput
-from flowsieve.scenario.report import make_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if page is not None:
             make_folder(page.parent)
+        if not kernels.are_compiled():
+            show.err.print("compiling what the demo runs (once, half a minute) ...")
+            kernels.compile_kernels()
         return 0 if tell(Telling(make_story()), page) else 1
     except BadInput as error:
         show.error(error)
