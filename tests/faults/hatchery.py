@@ -106,7 +106,7 @@ def main() -> None:
             os.dup2(file, stream)
         os.close(0)
         sys.argv = ["flowsieve", *told["words"]]
-        cli.main()
+        cli()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`flowsieve lab`: a real network on this machine, up, down, and commands on its hosts."""
+"""The commands under `flowsieve lab`: a real network on this machine, up, down, and commands on its hosts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from flowsieve.cli import view as show
+from flowsieve.cli import view
+from flowsieve.cli.options import Json, LabName
 from flowsieve.config.files import is_file
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
@@ -28,15 +29,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        "--lab", metavar="NAME", envvar="FLOWSIEVE_LAB", help="Which lab; not needed where there is one."
-    ),
-]
+
+def add_to(commands: typer.Typer) -> None:
+    """Put the commands among those of an app, under `lab`."""
+    commands.add_typer(app)
 
 
 @app.command(name="up", epilog="Example: flowsieve lab up ring:4")
@@ -78,7 +74,7 @@ def down_command(
         typer.Argument(
             metavar="[NAME]",
             envvar="FLOWSIEVE_LAB",
-            help="Which lab; not needed where there is one.",
+            help="Which lab; not needed if there is only one.",
             show_default=False,
         ),
     ] = None,
@@ -96,11 +92,11 @@ def down_command(
     if as_json:
         print(json.dumps({"down": names}), flush=True)
     else:
-        show.out.print(f"{', '.join(names) or 'nothing'} taken down")
+        view.out.print(f"{', '.join(names) or 'nothing'} taken down")
     return 0
 
 
-@app.command(name="list")
+@app.command(name="list", epilog="Example: flowsieve lab list --json")
 def list_command(as_json: Json = False) -> int:
     """Show the labs of this machine."""
     check_machine()
@@ -109,11 +105,11 @@ def list_command(as_json: Json = False) -> int:
         print(json.dumps({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]}), flush=True)
         return 0
     if not found:
-        show.out.print("there is no lab; `flowsieve lab up ring:4` makes one")
+        view.out.print("there is no lab; `flowsieve lab up ring:4` makes one")
     for lab in found:
-        state = show.good(lab.is_up, "up", "dead; `flowsieve lab down` clears it away")
+        state = view.good(lab.is_up, "up", "dead; `flowsieve lab down` clears it away")
         owner = "" if lab.owner is None else f", of process {lab.owner}"
-        show.out.print(show.facts({lab.name: f"{lab.topology}{owner}", "": state}))
+        view.out.print(view.facts({lab.name: f"{lab.topology}{owner}", "": state}))
     return 0
 
 
@@ -125,7 +121,7 @@ def list_command(as_json: Json = False) -> int:
 def exec_command(
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host to run it on.")],
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command.")],
-    lab: Name = None,
+    lab: LabName = None,
 ) -> int:
     """Run a command on a host; its exit status becomes ours.
 
@@ -151,14 +147,14 @@ def link_command(
     a: Annotated[str, typer.Argument(metavar="A", help="A switch.")],
     b: Annotated[str, typer.Argument(metavar="B", help="A neighbour of it, switch or host.")],
     state: Annotated[str, typer.Argument(metavar="up|down", help="Plug the cable in, or pull it.")],
-    lab: Name = None,
+    lab: LabName = None,
 ) -> int:
     """Pull the cable between two neighbours, or plug it in again."""
     check_machine()
     if state not in ("up", "down"):
         raise BadInput(f"a link is up or down, not {state!r}")
     chosen(lab).set_link(a, b, state == "up")
-    show.out.print(f"the link {a} - {b} is {state}")
+    view.out.print(f"the link {a} - {b} is {state}")
     return 0
 
 
@@ -218,5 +214,5 @@ def _show_lab(lab: Lab, seconds: float) -> None:
         rows[f"host {host}"] = (
             f"{own.ipv6}, {own.ipv4}: flowsieve lab exec --lab {lab.name} {host} ip address"
         )
-    show.out.print(show.facts(rows))
-    show.out.print(f"It stays until `flowsieve lab down {lab.name}`.")
+    view.out.print(view.facts(rows))
+    view.out.print(f"It stays until `flowsieve lab down {lab.name}`.")

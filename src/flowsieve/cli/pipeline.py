@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flowsieve.cli import pipeline_view as pipeline_show
-from flowsieve.cli import view as show
+from flowsieve.cli import pipeline_view, view
 from flowsieve.cli.options import (
     SCHEMA,
     Events,
@@ -112,14 +111,14 @@ def synth(
         seconds = time.perf_counter() - start
     files = {name: str(out / file) for name, file in names.items()}
     if as_json:
-        show.print_json(
+        view.print_json(
             given | {"events": events, "subscriptions": subscriptions, "files": files, "seconds": seconds}
         )
     else:
         drawn_in = (
             f"{events:,} events and {subscriptions:,} subscriptions, {kind}, seed {seed}, in {seconds:.1f} s"
         )
-        show.out.print(show.facts({"drawn": drawn_in, "written": ", ".join(files.values())}))
+        view.out.print(view.facts({"drawn": drawn_in, "written": ", ".join(files.values())}))
     return 0
 
 
@@ -195,9 +194,9 @@ def ingest(
                 if subscribed is not None:
                     write_frame(subscribed.subscriptions.frame(work.spark), out / "subscriptions.parquet")
     if as_json:
-        show.print_json(result | {"schema": declared.to_json()})
+        view.print_json(result | {"schema": declared.to_json()})
     else:
-        pipeline_show.intake(result, declared, infer, out, time.perf_counter() - started)
+        pipeline_view.intake(result, declared, infer, out, time.perf_counter() - started)
     return 0
 
 
@@ -223,7 +222,7 @@ def stats(
         read = {"events": intake.account.to_json(), "subscriptions": subscribed.account.to_json()}
         result = found.to_json() | {"read": read, "seconds": time.perf_counter() - start}
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        pipeline_show.statistics(result)
+        pipeline_view.statistics(result)
     return 0

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import plan_view as plan_show
-from flowsieve.cli import view as show
+from flowsieve.cli import plan_view, view
 from flowsieve.cli.options import (
     Events,
     Json,
@@ -131,9 +130,9 @@ def plan(
             "seconds": time.monotonic() - started,
         }
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        plan_show.plan(result)
+        plan_view.plan(result)
     return 0
 
 
@@ -219,9 +218,9 @@ def evaluate(
     if len(plans) > 1:
         result["plans"] = plans
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        plan_show.evaluation(result, plans)
+        plan_view.evaluation(result, plans)
     return 1 if any(score.false_negatives for score in scores.values()) else 0
 
 
