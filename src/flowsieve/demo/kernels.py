@@ -40,7 +40,9 @@ def compile_kernels() -> None:
     try:
         story = replace(make_story(readings=0), advertisements=(), subscriptions=())
         _compiler(story).change("h0", Side.SUBSCRIBER, DzSet.of("01"), adding=True)
-        install(story).verify()
+        pubsub = install(story)
+        pubsub.verify()
+        pubsub.state.plan.touches(Filter.parse("alarm", story.schema), DzSet.of("0") - DzSet.of("01"))
     finally:
         other.wait()
 

@@ -1,4 +1,4 @@
-"""The planner of selective plans (seed 002's SI): clusters of subscriptions, and the boxes around them.
+"""The planner of selective plans (SI in [Expressive]): clusters of subscriptions, and the boxes around them.
 
 Clusters are found by k-means on the middles and widths of boxes, from a start that depends on the data alone. How many
 there are is a matter of trial: see `methods`.

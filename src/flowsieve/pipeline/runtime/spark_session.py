@@ -48,7 +48,9 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
-        raise PipelineError("the pipeline needs PySpark; `pip install 'flowsieve[pipeline]'` brings it") from None
+        raise PipelineError(
+            "the pipeline needs PySpark; `pip install 'flowsieve[pipeline]'` brings it"
+        ) from None
     remote = _remote(master)
     builder = SparkSession.builder
     for key, value in {**QUERY, **(settings or {})}.items():
