@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flowsieve.cli import view
+from flowsieve.cli import lab_view, view
 from flowsieve.cli.options import Json, LabName
 from flowsieve.config.files import is_file
 from flowsieve.config.mistakes import Mistakes
@@ -61,9 +60,9 @@ def up_command(
     lab = up(wanted, name)
     seconds = time.perf_counter() - start
     if as_json:
-        print(json.dumps(lab.to_json() | {"seconds": round(seconds, 3)}), flush=True)
+        view.print_json(lab.to_json() | {"seconds": round(seconds, 3)})
     else:
-        _show_lab(lab, seconds)
+        lab_view.up(lab, seconds)
     return 0
 
 
@@ -90,7 +89,7 @@ def down_command(
         down(lab)
     names = [lab.name for lab in some]
     if as_json:
-        print(json.dumps({"down": names}), flush=True)
+        view.print_json({"down": names})
     else:
         view.out.print(f"{', '.join(names) or 'nothing'} taken down")
     return 0
@@ -102,14 +101,9 @@ def list_command(as_json: Json = False) -> int:
     check_machine()
     found = labs()
     if as_json:
-        print(json.dumps({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]}), flush=True)
+        view.print_json({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]})
         return 0
-    if not found:
-        view.out.print("there is no lab; `flowsieve lab up ring:4` makes one")
-    for lab in found:
-        state = view.good(lab.is_up, "up", "dead; `flowsieve lab down` clears it away")
-        owner = "" if lab.owner is None else f", of process {lab.owner}"
-        view.out.print(view.facts({lab.name: f"{lab.topology}{owner}", "": state}))
+    lab_view.listed(found)
     return 0
 
 
@@ -199,20 +193,3 @@ def _is_free(lab: Lab) -> bool:
 def _status(code: int) -> int:
     """As a shell says it: 128 and the number of the signal that ended the command."""
     return code if code >= 0 else 128 - code
-
-
-def _show_lab(lab: Lab, seconds: float) -> None:
-    topology = lab.topology
-    switch, host = topology.switches[0], next(iter(topology.hosts), None)
-    rows = {
-        "lab": f"{lab.name}: {topology}, up in {seconds:.2f} s",
-        "directory": str(lab.directory),
-        f"switch {switch}": f"ovs-ofctl -O OpenFlow14 dump-flows unix:{lab.management(switch)}",
-    }
-    if host is not None:
-        own = lab.addresses(host)
-        rows[f"host {host}"] = (
-            f"{own.ipv6}, {own.ipv4}: flowsieve lab exec --lab {lab.name} {host} ip address"
-        )
-    view.out.print(view.facts(rows))
-    view.out.print(f"It stays until `flowsieve lab down {lab.name}`.")

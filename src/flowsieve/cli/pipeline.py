@@ -56,11 +56,13 @@ def synth(
         int, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
     ],
     kind: Annotated[str, _choice("kind", "What it is like")] = str(DEFAULTS["kind"]),
-    attributes: Annotated[int, typer.Option("--attributes", metavar="N")] = 8,
+    attributes: Annotated[
+        int, typer.Option("--attributes", metavar="N", help="How many attributes an event has.")
+    ] = 8,
     bits: Annotated[int, typer.Option("--bits", metavar="N", help="Attributes go from 0 to 2^N - 1.")] = 12,
-    hotspots: Annotated[int, typer.Option("--hotspots", metavar="N", help="1 to 8.")] = 8,
+    hotspots: Annotated[int, typer.Option("--hotspots", metavar="N", help="How many hotspots, 1 to 8.")] = 8,
     exponent: Annotated[
-        float, typer.Option("--exponent", metavar="X", help="Of their zipf popularity.")
+        float, typer.Option("--exponent", metavar="X", help="The exponent of their zipf popularity.")
     ] = 1.0,
     variance: Annotated[str, _choice("variance", "How dimensions differ in spread")] = "random",
     correlation: Annotated[str, _choice("correlation", "How dimensions hang together")] = "none",
@@ -73,7 +75,7 @@ def synth(
     hosts: Annotated[
         int, typer.Option("--hosts", metavar="N", help="Give events and subscriptions hosts.")
     ] = 0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another one draws other data.")] = 0,
     format: Annotated[str, typer.Option("--format", metavar="WORD", help="parquet or csv.")] = "parquet",
     parts: Annotated[
         int | None, typer.Option("--parts", metavar="N", help="Files per table; the data is the same.")
