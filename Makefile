@@ -1,8 +1,10 @@
-# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+# Everything a newcomer needs: each command sets up what it uses, in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -qq --disable-pip-version-check
 STAMP := $(VENV)/.ready
+DEMO_STAMP := $(VENV)/.demo
 ONLY ?=
 MINUTES ?= 10
 KILLS ?= 100
@@ -13,20 +15,29 @@ KILLS ?= 100
 help:  ## show the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-setup: $(STAMP)  ## install into .venv and compile the kernels
+setup: $(STAMP)  ## install everything into .venv and compile the kernels
 
-$(STAMP): pyproject.toml requirements.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "flowsieve needs Python 3.11 or later; set PYTHON=..."; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) ..."
-	@$(BIN)/pip install -qq --disable-pip-version-check -r requirements.txt
-	@$(BIN)/pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "making $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml requirements.txt | $(BIN)/python
+	@echo "installing everything into $(VENV) (1.5 GB) ..."
+	@$(PIP) -r requirements.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@echo "compiling the kernels (once; one to two minutes) ..."
 	@$(BIN)/python -m flowsieve.warm
+	@touch $@ $(DEMO_STAMP)
+
+# The demo needs a fifth of what the rest does, so that it does not keep a newcomer waiting.
+$(DEMO_STAMP): requirements-demo.txt | $(BIN)/python
+	@echo "installing what the demo needs into $(VENV) (NumPy, Numba, Rich; 0.3 GB) ..."
+	@$(PIP) --no-deps --no-compile -r requirements-demo.txt
 	@touch $@
 
-demo: setup  ## a sensor network on a fat-tree: what arrives, what the network did not carry, why
-	@$(BIN)/python -m flowsieve.demo
+demo: $(DEMO_STAMP)  ## a sensor network on a fat-tree: what arrives, what the network did not carry, why
+	@PYTHONPATH=src $(BIN)/python -m flowsieve.demo
 
 test: setup  ## all tests; those on real switches where Open vSwitch can be installed
 	@scripts/system-packages

@@ -1,6 +1,6 @@
 """Synthetic subscriptions and events, the same for the same seed.
 
-`zipf`: interest popularity as in the seeds: hotspots of Zipf popularity, boxes and events around them, some
+`zipf`: interest popularity as in [Expressive]: hotspots of Zipf popularity, boxes and events around them, some
 dimensions left open. `narrow`: boxes of half-width 1.5 % of the domain around uniform points, no dimension
 left out.
 """

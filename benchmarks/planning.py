@@ -1,4 +1,4 @@
-"""False-positive rates of plans on later events: the portfolio against seed 002's methods.
+"""False-positive rates of plans on later events: the portfolio against the methods of [Expressive].
 
 23 bits, 5,000 subscriptions, 30,000 events to plan on, 30,000 later ones to judge on. `any` is any number of prefixes a
 subscription; `32` a budget of 32, judged by every tenth subscription. The seeds are not those that the portfolio was

@@ -1,4 +1,4 @@
-"""Figures 8(d) to 8(f) of seed 001: false positives by the length of dz and by selected dimensions.
+"""Figures 8(d) to 8(f) of [PLEROMA]: false positives by the length of dz and by selected dimensions.
 
 Attributes from 0 to 1023. (d) counts at 8 end hosts, among which subscriptions are divided: an event is a false
 positive at a host if it reaches it and none of the host's subscriptions matches. (e) draws three zipfian workloads, in
@@ -134,10 +134,10 @@ def run() -> Result:
 
 
 DIFFERS = (
-    "(d) and (e) have the seed's shapes: longer dz and more subscriptions at a host mean fewer false "
+    "(d) and (e) have the paper's shapes: longer dz and more subscriptions at a host mean fewer false "
     "positives, and there is a best number of dimensions, about as many as are not restricted. (d) has 4 "
-    "attributes of the seed's 10, for boxes in ten dimensions match next to nothing; at 40 bits it is exact. "
-    "(f) The benefit grows down to 2 dimensions, symbol and volume, and falls at 1; the seed's grows to the "
+    "attributes of the paper's 10, for boxes in ten dimensions match next to nothing; at 40 bits it is exact. "
+    "(f) The benefit grows down to 2 dimensions, symbol and volume, and falls at 1; the paper's grows to the "
     "end. Ours are real subscriptions to a symbol, to a bound on another attribute, or both, so that one "
     "dimension alone loses much of what they say."
 )

@@ -1,4 +1,4 @@
-"""Figure 14 of seed 002: selection and indexing combined (a, zipfian; b, stock quotes), and traffic that changes (c).
+"""Figure 14 of [Expressive]: selection and indexing combined (a, zipfian; b, stock quotes), changing traffic (c).
 
 (c): events come for 600 s, from 95 s on around other hotspots, and those who want them take the place of the
 subscribers before. CS chose dimensions before that, and chooses anew at 350 s; until 410 s the network is updated, and
@@ -130,7 +130,7 @@ DIFFERS = (
     "dimensions, 3, each has 7 or 8 bits, and even cuts are then much narrower than the narrowest boxes, so "
     "that there is little for other cuts to gain. Cuts and orders chosen by deliveries do better (lw and kd, "
     "see `planning`). CS lies a little below GS where bits do not divide evenly: a ranking gives the odd bits "
-    "to the most selective dimensions. (b) The shape is the seed's, with a larger gain of CS and GS at 2 "
+    "to the most selective dimensions. (b) The shape is the paper's, with a larger gain of CS and GS at 2 "
     "dimensions, symbol and volume, which the real subscriptions name; EVS does not look at subscriptions and "
     "takes a price instead. (c) is counted from plans, not run on switches: the controller does not yet "
     "change its index while it runs."

@@ -1,4 +1,4 @@
-"""Figure 12 of seed 002: false positives against the number of selected dimensions, under regular indexing.
+"""Figure 12 of [Expressive]: false positives against the number of selected dimensions, under regular indexing.
 
 Each part draws what the seed says of variance and correlation. (a) to (e) and (g) are zipfian, (f) is uniform.
 """
@@ -18,7 +18,7 @@ NAMES = {"evs": "EVS", "emcs": "EMCS", "cs": "CS", "gs": "GS", "brs": "BRS", "ra
 
 
 class Part(NamedTuple):
-    """One of the seed's plots."""
+    """One of the paper's plots."""
 
     about: str
     workload: Workload

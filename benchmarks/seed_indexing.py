@@ -1,4 +1,4 @@
-"""Figure 11 of seed 002: selective (a, b) and adaptive (c, d) indexing against the regular one, by subscriptions.
+"""Figure 11 of [Expressive]: selective (a, b) and adaptive (c, d) indexing against the regular one, by subscriptions.
 
 8 attributes from 0 to 4095, 23 bits, uniform and zipfian events and subscriptions.
 """

@@ -1,4 +1,4 @@
-"""What the benchmarks of the seeds' figures share: workloads as the pipeline describes them, rates, pictures.
+"""What the benchmarks of the papers' figures share: workloads as the pipeline describes them, rates, pictures.
 
 A rate is the share of the events that subscriptions get which they do not match, with any number of prefixes, on events
 later than those that a plan was made from.

@@ -1,4 +1,4 @@
-"""Figure 13 of seed 002: how long it takes to select 4 of 8 dimensions, by events (a) and by subscriptions (b).
+"""Figure 13 of [Expressive]: how long it takes to select 4 of 8 dimensions, by events (a) and by subscriptions (b).
 
 In one process, from events and boxes in memory to the dimensions. The shortest of a few runs.
 """
@@ -81,7 +81,7 @@ def run() -> Result:
         },
     }
     figures: dict[str, Any] = {
-        "scale": "the seed's: up to 100,000 events and 10,000 subscriptions; one process, one thread",
+        "scale": "the paper's: up to 100,000 events and 10,000 subscriptions; one process, one thread",
         "milliseconds by events, 1,000 subscriptions": lines["13a"],
         "milliseconds by subscriptions, 100,000 events": lines["13b"],
         "differs": DIFFERS,
@@ -107,7 +107,7 @@ def run() -> Result:
 
 
 DIFFERS = (
-    "The order is the seed's: EVS and EMCS in milliseconds, then CS, then GS. EMCS is hardly slower than EVS "
+    "The order is the paper's: EVS and EMCS in milliseconds, then CS, then GS. EMCS is hardly slower than EVS "
     "and grows little with subscriptions, for it looks up sorted bounds instead of comparing pairs. CS is "
     "nearer to GS than in the seed: both AND bitsets of subscriptions. BRS, which the seed leaves out, is GS "
     "with all 70 sets of 4 dimensions."

@@ -1,7 +1,7 @@
 """Workloads that plans are judged by: events to plan on, later ones to judge on, and subscriptions.
 
-`zipfsel` imitates seed 002's popular interests with selectivities that differ widely. The others are real events, where
-they are there: quotes with their real subscriptions, speeds and readings with boxes drawn around events.
+`zipfsel` imitates the popular interests of [Expressive] with selectivities that differ widely. The others are real
+events, where they are there: quotes with their real subscriptions, speeds and readings with boxes drawn around events.
 """
 
 from __future__ import annotations

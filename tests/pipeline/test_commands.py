@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from flowsieve.cli import pipeline_view as pipeline_show
+from flowsieve.cli import pipeline_view
 from flowsieve.pipeline.reading.schema_file import read_schema
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_statistics_are_shown_to_people(capsys: pytest.CaptureFixture[str]) -> N
         "first_reasons": ["e.csv row 3: x"],
     }
     row = {"variance": 0.25, "matched_per_event": 1.5, "selectivity": 0.1, "overlap": 0.2, "principal": 0.3}
-    pipeline_show.statistics(
+    pipeline_view.statistics(
         {
             "events": 8, "unwanted": 2, "boxes": 3, "matches": 12, "overlap": 0.5, "seconds": 1.0, "executors": 1,
             "traffic": {"mean": 1.0, "median": 1.0, "most": 4, "none": 0}, "dimensions": {"a0": row, "a1": row},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from flowsieve.cli import plan_view as plan_show
+from flowsieve.cli import plan_view
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import plan_from_json
@@ -118,7 +118,7 @@ def test_covers_for_a_whole_table_are_judged_by_its_entries(
     assert answer.json["fpr"] < single["fpr"]
     assert "held back" in answer.json["judged_on"]
     assert max(row["prefixes"] for row in answer.json["subscriptions"]) == answer.json["prefixes_max"]
-    plan_show.evaluation(answer.json, [answer.json])
+    plan_view.evaluation(answer.json, [answer.json])
     assert "covers for a table of 100 entries" in " ".join(capsys.readouterr().out.split())
 
     everything = ["evaluate", "--plan", out, *data(workload), "--all"]
@@ -160,7 +160,7 @@ def test_other_events_than_those_planned_on_are_all_judged_for_several_plans_at_
     assert answer.status == 0, answer.err
     assert [row["events"] for row in answer.json["plans"]] == [100, 100]
     assert answer.json["plans"][0]["fpr"] < answer.json["plans"][1]["fpr"]
-    plan_show.evaluation(answer.json, answer.json["plans"])
+    plan_view.evaluation(answer.json, answer.json["plans"])
     shown = " ".join(capsys.readouterr().out.split())
     assert f"judged on 100 events, {answer.json['matches']:,} matches: all of them; any number of dz" in shown
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from flowsieve.config.files import make_folder
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadScenario
@@ -17,7 +18,7 @@ from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.scenario.flow_files import read_flows
 from flowsieve.scenario.play import Played, play
 from flowsieve.scenario.read import read_scenario
-from flowsieve.scenario.report import make_folder, write_covers, write_encoded, write_run
+from flowsieve.scenario.report import write_covers, write_encoded, write_run
 
 FILES = ["deliveries.csv", "flows.json", "matches.csv", "packets.csv", "report.json"]
 

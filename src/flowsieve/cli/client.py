@@ -1,4 +1,4 @@
-"""`flowsieve pub` and `flowsieve sub`: publish and subscribe from a shell on a host."""
+"""The commands for a shell on a host: pub, sub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import view as show
+from flowsieve.cli import view
+from flowsieve.cli.options import Control, Host, Json, Token
 from flowsieve.config.files import csv_header, csv_rows, decode, place, read_bytes
 from flowsieve.content.event import EventBatch, check_event
 from flowsieve.content.filter import Filter
@@ -30,24 +31,11 @@ LATE_SECONDS = 0.2  # for packets that were overtaken, before they count as lost
 TURN = 64  # events after which a publisher lets others have their turn
 STANDARD_INPUT = Path("standard input")
 
-Control = Annotated[
-    str | None,
-    typer.Option(
-        "--control",
-        metavar="ADDRESS",
-        envvar="FLOWSIEVE_CONTROL",
-        help="The way to the controller: http://HOST:PORT, unix:PATH, or inband.",
-    ),
-]
-Host = Annotated[
-    str | None,
-    typer.Option("--host", metavar="H", envvar="FLOWSIEVE_HOST", help="The name of the host that we are on."),
-]
 
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="T", envvar="FLOWSIEVE_TOKEN", help="The token of this host."),
-]
+def add_to(app: typer.Typer) -> None:
+    """Put the commands among those of an app."""
+    app.command(epilog="Example: flowsieve lab exec h1 flowsieve pub price=10 side=buy")(pub)
+    app.command(epilog="Example: flowsieve lab exec h2 flowsieve sub 'price < 50'")(sub)
 
 
 def sub(
@@ -80,7 +68,7 @@ def sub(
         async with connect(control, host, token) as client:
             try:
                 async with await client.subscribe(filter) as subscription:
-                    show.err.print(
+                    view.err.print(
                         f"subscribed on {client.host} as {subscription.id}: {filter}", soft_wrap=True
                     )
                     async for event in subscription:
@@ -95,11 +83,11 @@ def sub(
     in_time = _run(receive(), timeout)
     if counted is not None:
         if stats:
-            show.err.print(
+            view.err.print(
                 " ".join(f"{name}={number}" for name, number in counted.to_json().items()), soft_wrap=True
             )
         if counted.lost or counted.overflow:
-            show.err.print(
+            view.err.print(
                 f"{counted.lost} packets were lost on the way, {counted.overflow} found no room here"
             )
             return 1
@@ -130,9 +118,7 @@ def pub(
     control: Control = None,
     host: Host = None,
     token: Token = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-    ] = False,
+    as_json: Json = False,
 ) -> int:
     """Publish an event, or all events of a file; they are checked whole before the first is sent."""
     if (source is None) == (not event):
@@ -164,7 +150,7 @@ def pub(
     if as_json:
         print(json.dumps({"published": sent, "seconds": round(seconds, 3)}), flush=True)
     else:
-        show.out.print(f"published {sent:,} event{'s' * (sent != 1)}")
+        view.out.print(f"published {sent:,} event{'s' * (sent != 1)}")
     return 0 if whole else 1
 
 

@@ -1,4 +1,4 @@
-"""`flowsieve controller` and `flowsieve token`: the commands around `flowsieve.serving`."""
+"""The commands around a controller: controller, status, token."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import view as show
-from flowsieve.cli.lab import Name, chosen
+from flowsieve.cli import view
+from flowsieve.cli.lab import chosen
+from flowsieve.cli.options import Control, Json, LabName
 from flowsieve.errors import BadInput, nearest
 from flowsieve.lab.machine import check_machine
 
@@ -31,6 +32,16 @@ ConfigFile = Annotated[
         help="Schema and index, as in a scenario; its network and switches, if it has any; and [controller].",
     ),
 ]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put the commands among those of an app."""
+    for command, example in (
+        (controller, "controller examples/stock/scenario.toml"),
+        (status, "status --json"),
+        (token, "token market.toml h1"),
+    ):
+        app.command(epilog=f"Example: flowsieve {example}")(command)
 
 
 class JsonLines(logging.Formatter):
@@ -51,7 +62,7 @@ class JsonLines(logging.Formatter):
 
 def controller(
     config: ConfigFile,
-    lab: Name = None,
+    lab: LabName = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only read the configuration, and say whether it is right.")
     ] = False,
@@ -77,7 +88,7 @@ def controller(
 
     setting = read_config(config)
     if check:
-        show.out.print(f"{config} is right")
+        view.out.print(f"{config} is right")
         return 0
     from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
 
@@ -90,9 +101,9 @@ def controller(
         if as_json:
             print(json.dumps({"changes": changes}), flush=True)
         elif not changes:
-            show.out.print("nothing would be changed")
+            view.out.print("nothing would be changed")
         for switch, kinds in {} if as_json else changes.items():
-            show.out.print(f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items()))
+            view.out.print(f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items()))
         return 0
 
     from flowsieve.serving.daemon import serve  # it takes a while to be imported
@@ -115,27 +126,17 @@ def controller(
             "requests": ", ".join(addresses) + (", in band" if setting.service.inband else ""),
             "try": hint,
         }
-        show.out.print(show.facts(rows))
-        show.out.print("It runs until Ctrl-C.")
+        view.out.print(view.facts(rows))
+        view.out.print("It runs until Ctrl-C.")
 
     asyncio.run(serve(setting, site, ready))
     return 0
 
 
 def status(
-    control: Annotated[
-        str | None,
-        typer.Option(
-            "--control",
-            metavar="ADDRESS",
-            envvar="FLOWSIEVE_CONTROL",
-            help="Where it takes requests, http://HOST:PORT or unix:PATH; by default the lab's own.",
-        ),
-    ] = None,
-    lab: Name = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-    ] = False,
+    control: Control = None,
+    lab: LabName = None,
+    as_json: Json = False,
 ) -> int:
     """Ask a controller how it stands; the exit status is 1 if something is not as it should be."""
     from flowsieve.client.http_transport import HttpTransport
@@ -151,7 +152,7 @@ def status(
     if as_json:
         print(json.dumps(found), flush=True)
     else:
-        show.out.print(show.facts(_status_rows(found)))
+        view.out.print(view.facts(_status_rows(found)))
     return 0 if found["ready"] else 1
 
 
@@ -171,7 +172,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
 def token(
     config: ConfigFile,
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host that is to show it.")],
-    lab: Name = None,
+    lab: LabName = None,
 ) -> int:
     """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
     from flowsieve.lab.lab_site import site_of

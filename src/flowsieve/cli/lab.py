@@ -1,8 +1,7 @@
-"""`flowsieve lab`: a real network on this machine, up, down, and commands on its hosts."""
+"""The commands under `flowsieve lab`: a real network on this machine, up, down, and commands on its hosts."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from flowsieve.cli import view as show
+from flowsieve.cli import lab_view, view
+from flowsieve.cli.options import Json, LabName
 from flowsieve.config.files import is_file
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
@@ -28,15 +28,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        "--lab", metavar="NAME", envvar="FLOWSIEVE_LAB", help="Which lab; not needed where there is one."
-    ),
-]
+
+def add_to(commands: typer.Typer) -> None:
+    """Put the commands among those of an app, under `lab`."""
+    commands.add_typer(app)
 
 
 @app.command(name="up", epilog="Example: flowsieve lab up ring:4")
@@ -65,9 +60,9 @@ def up_command(
     lab = up(wanted, name)
     seconds = time.perf_counter() - start
     if as_json:
-        print(json.dumps(lab.to_json() | {"seconds": round(seconds, 3)}), flush=True)
+        view.print_json(lab.to_json() | {"seconds": round(seconds, 3)})
     else:
-        _show_lab(lab, seconds)
+        lab_view.up(lab, seconds)
     return 0
 
 
@@ -78,7 +73,7 @@ def down_command(
         typer.Argument(
             metavar="[NAME]",
             envvar="FLOWSIEVE_LAB",
-            help="Which lab; not needed where there is one.",
+            help="Which lab; not needed if there is only one.",
             show_default=False,
         ),
     ] = None,
@@ -94,26 +89,21 @@ def down_command(
         down(lab)
     names = [lab.name for lab in some]
     if as_json:
-        print(json.dumps({"down": names}), flush=True)
+        view.print_json({"down": names})
     else:
-        show.out.print(f"{', '.join(names) or 'nothing'} taken down")
+        view.out.print(f"{', '.join(names) or 'nothing'} taken down")
     return 0
 
 
-@app.command(name="list")
+@app.command(name="list", epilog="Example: flowsieve lab list --json")
 def list_command(as_json: Json = False) -> int:
     """Show the labs of this machine."""
     check_machine()
     found = labs()
     if as_json:
-        print(json.dumps({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]}), flush=True)
+        view.print_json({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]})
         return 0
-    if not found:
-        show.out.print("there is no lab; `flowsieve lab up ring:4` makes one")
-    for lab in found:
-        state = show.good(lab.is_up, "up", "dead; `flowsieve lab down` clears it away")
-        owner = "" if lab.owner is None else f", of process {lab.owner}"
-        show.out.print(show.facts({lab.name: f"{lab.topology}{owner}", "": state}))
+    lab_view.listed(found)
     return 0
 
 
@@ -125,7 +115,7 @@ def list_command(as_json: Json = False) -> int:
 def exec_command(
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host to run it on.")],
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command.")],
-    lab: Name = None,
+    lab: LabName = None,
 ) -> int:
     """Run a command on a host; its exit status becomes ours.
 
@@ -151,14 +141,14 @@ def link_command(
     a: Annotated[str, typer.Argument(metavar="A", help="A switch.")],
     b: Annotated[str, typer.Argument(metavar="B", help="A neighbour of it, switch or host.")],
     state: Annotated[str, typer.Argument(metavar="up|down", help="Plug the cable in, or pull it.")],
-    lab: Name = None,
+    lab: LabName = None,
 ) -> int:
     """Pull the cable between two neighbours, or plug it in again."""
     check_machine()
     if state not in ("up", "down"):
         raise BadInput(f"a link is up or down, not {state!r}")
     chosen(lab).set_link(a, b, state == "up")
-    show.out.print(f"the link {a} - {b} is {state}")
+    view.out.print(f"the link {a} - {b} is {state}")
     return 0
 
 
@@ -203,20 +193,3 @@ def _is_free(lab: Lab) -> bool:
 def _status(code: int) -> int:
     """As a shell says it: 128 and the number of the signal that ended the command."""
     return code if code >= 0 else 128 - code
-
-
-def _show_lab(lab: Lab, seconds: float) -> None:
-    topology = lab.topology
-    switch, host = topology.switches[0], next(iter(topology.hosts), None)
-    rows = {
-        "lab": f"{lab.name}: {topology}, up in {seconds:.2f} s",
-        "directory": str(lab.directory),
-        f"switch {switch}": f"ovs-ofctl -O OpenFlow14 dump-flows unix:{lab.management(switch)}",
-    }
-    if host is not None:
-        own = lab.addresses(host)
-        rows[f"host {host}"] = (
-            f"{own.ipv6}, {own.ipv4}: flowsieve lab exec --lab {lab.name} {host} ip address"
-        )
-    show.out.print(show.facts(rows))
-    show.out.print(f"It stays until `flowsieve lab down {lab.name}`.")

@@ -26,6 +26,29 @@ FlowsFile = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
 ]
+Control = Annotated[
+    str | None,
+    typer.Option(
+        "--control",
+        metavar="ADDRESS",
+        envvar="FLOWSIEVE_CONTROL",
+        help="Where the controller takes requests: http://HOST:PORT or unix:PATH; for pub and sub also inband.",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="H", envvar="FLOWSIEVE_HOST", help="The name of this host."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option("--token", metavar="T", envvar="FLOWSIEVE_TOKEN", help="The token of this host."),
+]
+LabName = Annotated[
+    str | None,
+    typer.Option(
+        "--lab", metavar="NAME", envvar="FLOWSIEVE_LAB", help="Which lab; not needed if there is only one."
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flowsieve.cli import pipeline_view as pipeline_show
-from flowsieve.cli import view as show
+from flowsieve.cli import pipeline_view, view
 from flowsieve.cli.options import (
     SCHEMA,
     Events,
@@ -57,11 +56,13 @@ def synth(
         int, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
     ],
     kind: Annotated[str, _choice("kind", "What it is like")] = str(DEFAULTS["kind"]),
-    attributes: Annotated[int, typer.Option("--attributes", metavar="N")] = 8,
+    attributes: Annotated[
+        int, typer.Option("--attributes", metavar="N", help="How many attributes an event has.")
+    ] = 8,
     bits: Annotated[int, typer.Option("--bits", metavar="N", help="Attributes go from 0 to 2^N - 1.")] = 12,
-    hotspots: Annotated[int, typer.Option("--hotspots", metavar="N", help="1 to 8.")] = 8,
+    hotspots: Annotated[int, typer.Option("--hotspots", metavar="N", help="How many hotspots, 1 to 8.")] = 8,
     exponent: Annotated[
-        float, typer.Option("--exponent", metavar="X", help="Of their zipf popularity.")
+        float, typer.Option("--exponent", metavar="X", help="The exponent of their zipf popularity.")
     ] = 1.0,
     variance: Annotated[str, _choice("variance", "How dimensions differ in spread")] = "random",
     correlation: Annotated[str, _choice("correlation", "How dimensions hang together")] = "none",
@@ -74,7 +75,7 @@ def synth(
     hosts: Annotated[
         int, typer.Option("--hosts", metavar="N", help="Give events and subscriptions hosts.")
     ] = 0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another one draws other data.")] = 0,
     format: Annotated[str, typer.Option("--format", metavar="WORD", help="parquet or csv.")] = "parquet",
     parts: Annotated[
         int | None, typer.Option("--parts", metavar="N", help="Files per table; the data is the same.")
@@ -98,7 +99,7 @@ def synth(
     check_free(out, list(names.values()), overwrite)
     if parts is not None and parts < 1:
         raise BadInput(f"--parts is {parts}; right is 1 or more")
-    with working(show.progress, master) as work:
+    with working(view.progress, master) as work:
         from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 
         start = time.perf_counter()
@@ -112,14 +113,14 @@ def synth(
         seconds = time.perf_counter() - start
     files = {name: str(out / file) for name, file in names.items()}
     if as_json:
-        show.print_json(
+        view.print_json(
             given | {"events": events, "subscriptions": subscriptions, "files": files, "seconds": seconds}
         )
     else:
         drawn_in = (
             f"{events:,} events and {subscriptions:,} subscriptions, {kind}, seed {seed}, in {seconds:.1f} s"
         )
-        show.out.print(show.facts({"drawn": drawn_in, "written": ", ".join(files.values())}))
+        view.out.print(view.facts({"drawn": drawn_in, "written": ", ".join(files.values())}))
     return 0
 
 
@@ -157,7 +158,7 @@ def ingest(
     declared = None if schema is None else read_schema(schema)
     if out is not None:
         check_free(out, ["events.parquet", "subscriptions.parquet", "aside.csv", "schema.toml"], overwrite)
-    with working(show.progress, master) as work:
+    with working(view.progress, master) as work:
         from flowsieve.pipeline.reading.infer import infer_schema
         from flowsieve.pipeline.reading.ingest import IngestedEvents, read_events
         from flowsieve.pipeline.reading.rejects import write_aside
@@ -195,9 +196,9 @@ def ingest(
                 if subscribed is not None:
                     write_frame(subscribed.subscriptions.frame(work.spark), out / "subscriptions.parquet")
     if as_json:
-        show.print_json(result | {"schema": declared.to_json()})
+        view.print_json(result | {"schema": declared.to_json()})
     else:
-        pipeline_show.intake(result, declared, infer, out, time.perf_counter() - started)
+        pipeline_view.intake(result, declared, infer, out, time.perf_counter() - started)
     return 0
 
 
@@ -212,7 +213,7 @@ def stats(
 ) -> int:
     """Show what a workload is like: spread, matches, overlap and selectivity per dimension; who gets how much."""
     space = read_schema(schema)
-    with working(show.progress, master, max_bad, time_column) as work:
+    with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.matching.statistics import statistics
 
         start = time.perf_counter()
@@ -223,7 +224,7 @@ def stats(
         read = {"events": intake.account.to_json(), "subscriptions": subscribed.account.to_json()}
         result = found.to_json() | {"read": read, "seconds": time.perf_counter() - start}
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        pipeline_show.statistics(result)
+        pipeline_view.statistics(result)
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flowsieve.cli import view as show
+from flowsieve.cli import view
 from flowsieve.content.schema import Schema
 
 
@@ -21,15 +21,15 @@ def intake(
     if places:
         rows["written"] = ", ".join(places)
     rows["seconds"] = f"{seconds:.1f}"
-    show.out.print(show.facts(rows))
+    view.out.print(view.facts(rows))
     _reasons(result)
 
 
 def statistics(result: Mapping[str, Any]) -> None:
     traffic, events = result["traffic"], result["events"]
     share = result["unwanted"] / events if events else 0.0
-    show.out.print(
-        show.facts(
+    view.out.print(
+        view.facts(
             {
                 "events": f"{_account(result['read']['events'])}; "
                 f"{result['unwanted']:,} wanted by nobody ({share:.1%})",
@@ -54,7 +54,7 @@ def statistics(result: Mapping[str, Any]) -> None:
         )
         for name, row in result["dimensions"].items()
     ]
-    show.table(head, rows, most=len(rows))
+    view.table(head, rows, most=len(rows))
     _reasons(result["read"])
 
 
@@ -71,4 +71,4 @@ def _reasons(accounts: Mapping[str, Any]) -> None:
     for what in ("events", "subscriptions"):
         account = accounts.get(what)
         if account is not None:
-            show.note("set aside", account["first_reasons"], account["rows"] - account["good"])
+            view.note("set aside", account["first_reasons"], account["rows"] - account["good"])

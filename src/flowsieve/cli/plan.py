@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import plan_view as plan_show
-from flowsieve.cli import view as show
+from flowsieve.cli import plan_view, view
 from flowsieve.cli.options import (
     Events,
     Json,
@@ -95,7 +94,7 @@ def plan(
     check_max_dz(max_dz)
     if deadline <= 0:
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
-    with working(show.progress, master, max_bad, time_column) as work:
+    with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.planning.holdout import Holdout, fingerprint
         from flowsieve.pipeline.planning.plan_file import Planned, write_plan
         from flowsieve.pipeline.planning.spark_planning import check_method, make_plan, workshop_on
@@ -131,9 +130,9 @@ def plan(
             "seconds": time.monotonic() - started,
         }
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        plan_show.plan(result)
+        plan_view.plan(result)
     return 0
 
 
@@ -182,7 +181,7 @@ def evaluate(
 
     contenders = read_plans(plan, declared)
     space = contenders.schema
-    with working(show.progress, master, max_bad, time_column) as work:
+    with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.evaluation.covers import candidates_on, table_candidates
         from flowsieve.pipeline.evaluation.evaluation import evaluate as count
         from flowsieve.pipeline.runtime.spark_sample import SparkSample
@@ -219,9 +218,9 @@ def evaluate(
     if len(plans) > 1:
         result["plans"] = plans
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        plan_show.evaluation(result, plans)
+        plan_view.evaluation(result, plans)
     return 1 if any(score.false_negatives for score in scores.values()) else 0
 
 

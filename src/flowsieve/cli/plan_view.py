@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flowsieve.cli import view as show
+from flowsieve.cli import view
 
 
 def plan(result: Mapping[str, Any]) -> None:
     on = result["planned_on"]
-    show.out.print(
-        show.facts(
+    view.out.print(
+        view.facts(
             {
                 "plan": f"{result['method']}: {result['kind']}, {result['bits']} bits over "
                 f"{', '.join(result['dimensions'])}",
@@ -25,9 +25,9 @@ def plan(result: Mapping[str, Any]) -> None:
         return
     tried = sorted(result["portfolio"]["tried"].items(), key=lambda item: item[1]["fpr"])
     rows = [(name, f"{row['fpr']:.2%}", f"{row['seconds']:.1f}") for name, row in tried]
-    show.table(("tried", "false positives", "seconds"), rows, most=len(rows))
+    view.table(("tried", "false positives", "seconds"), rows, most=len(rows))
     if result["portfolio"]["passed_over"]:
-        show.out.print(
+        view.out.print(
             f"not tried, for lack of time (--deadline S gives more): {'; '.join(result['portfolio']['passed_over'])}"
         )
 
@@ -39,7 +39,7 @@ def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) ->
         for row in plans
     ]
     head = ("plan", "kind", "false positives", "lost", "deliveries", "prefixes", "at most")
-    show.table(head, rows, words=2, most=len(rows))
+    view.table(head, rows, words=2, most=len(rows))
     budget = (
         f"{result['max_dz']} dz a subscription" if result["max_dz"] else "any number of dz a subscription"
     )
@@ -48,7 +48,7 @@ def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) ->
     judged = [
         f"{row['events']:,} events, {row['matches']:,} matches: {row['judged_on']}; {budget}" for row in plans
     ]
-    show.out.print()
-    show.out.print(
-        show.facts({"judged on": "\n".join(dict.fromkeys(judged)), "seconds": f"{result['seconds']:.1f}"})
+    view.out.print()
+    view.out.print(
+        view.facts({"judged on": "\n".join(dict.fromkeys(judged)), "seconds": f"{result['seconds']:.1f}"})
     )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import replay_view as replay_show
-from flowsieve.cli import view as show
+from flowsieve.cli import replay_view, view
 from flowsieve.cli.options import (
     FlowsFile,
     Json,
@@ -79,10 +78,10 @@ def replay(
     dump = read_flows(flows, setting) if flows else None
     if host is not None:
         setting.topology.endpoint(host)  # says which host would be right
-    with show.progress() as progress:
+    with view.progress() as progress:
         stage = settled(setting, progress)
-    show.note("refused", stage.refused[:SHOWN], len(stage.refused))
-    with working(show.progress, master, max_bad, time_column) as work:
+    view.note("refused", stage.refused[:SHOWN], len(stage.refused))
+    with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
         from flowsieve.pipeline.replay.replay import at_hosts
         from flowsieve.pipeline.replay.replay import replay as send
@@ -103,9 +102,9 @@ def replay(
         "seconds": time.perf_counter() - started,
     }
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        replay_show.replay(result, scenario)
+        replay_view.replay(result, scenario)
     return 1 if result["false_negatives"] or result["duplicates"] or result["expired"] else 0
 
 
@@ -161,7 +160,7 @@ def report(
 
         contenders = read_plans(plan, None if schema is None else read_schema(schema))
         labels = _labels(plan, contenders.methods)
-        with working(show.progress, master, max_bad, time_column) as work:
+        with working(view.progress, master, max_bad, time_column) as work:
             swept, pictures, facts = _measured(
                 work, contenders, labels, (events, subscriptions), across, max_dz
             )
@@ -180,9 +179,9 @@ def report(
         "seconds": time.perf_counter() - started,
     }
     if as_json:
-        show.print_json(result)
+        view.print_json(result)
     else:
-        replay_show.report(result)
+        replay_view.report(result)
     return 0
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,3 +168,21 @@ def _nearest_file(path: Path) -> str:
     except (OSError, ValueError):
         return f"; there is no folder {shown(str(path.parent))} either"
     return nearest_of(path.name, names) or f"; the folder has {listed(names) or 'no files'}"
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder to write into, unless it is there."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make a file or folder that cannot be written an error in the input: a person chose the place."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BadScenario(
+            f"cannot be written: {why}; right is a folder that can be", place=str(path)
+        ) from None

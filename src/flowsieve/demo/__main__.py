@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from flowsieve.cli import view as show
-from flowsieve.demo import acts
+from flowsieve.cli import view
+from flowsieve.config.files import make_folder
+from flowsieve.demo import acts, kernels
 from flowsieve.demo.page import render
 from flowsieve.demo.story import make_story
 from flowsieve.demo.telling import Telling
 from flowsieve.errors import BadInput
-from flowsieve.scenario.report import make_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,15 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if page is not None:
             make_folder(page.parent)
+        if not kernels.are_compiled():
+            view.err.print("compiling what the demo runs (once, half a minute) ...")
+            kernels.compile_kernels()
         return 0 if tell(Telling(make_story()), page) else 1
     except BadInput as error:
-        show.error(error)
+        view.error(error)
         return 2
 
 
 def tell(telling: Telling, page: Path | None) -> bool:
     """The acts in the terminal, then the page; whether everything holds."""
-    start, out = time.perf_counter(), show.out
+    start, out = time.perf_counter(), view.out
     acts.open_act(out, 1, "A network, and what is wanted from it")
     acts.network(out, telling)
     acts.open_act(out, 2, "What arrived")

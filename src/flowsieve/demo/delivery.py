@@ -22,6 +22,7 @@ from flowsieve.network.tree import TreeMap
 
 BUDGET = 128  # dz per filter
 TREES = 4
+TABLES = Tables.FREE
 HEADER_BYTES = 14 + 40 + 8  # Ethernet, IPv6, UDP; the event follows as JSON
 
 
@@ -75,7 +76,7 @@ class Delivered:
 def install(story: Story) -> PubSub:
     """A network that serves the story's hosts; budgets are spent where yesterday's readings were."""
     plan = RegularPlan.make(story.schema)
-    settings = Settings(budget=BUDGET, tables=Tables.FREE, sample=EventSample.of(plan, story.yesterday))
+    settings = Settings(budget=BUDGET, tables=TABLES, sample=EventSample.of(plan, story.yesterday))
     pubsub = PubSub(
         story.schema,
         story.topology,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
@@ -216,11 +215,10 @@ def draw_readings(dice: np.random.Generator, number: int, broken_share: float) -
     alarm = (temperature > [sensor.too_hot for sensor in sensors]) | (humidity >= 97)
     broken = dice.random(number) < broken_share
     columns = {
-        "id": [f"r{i}" for i in range(number)],
-        "host": hosts,
-        "kind": kinds,
+        "kind": np.array([SCHEMA["kind"].places[kind] for kind in kinds], dtype=np.float64),
         "temperature": np.where(broken, BROKEN_READING, temperature),
-        "humidity": humidity.astype(int),
-        "alarm": alarm,
+        "humidity": humidity,
+        "alarm": alarm.astype(np.float64),
     }
-    return EventBatch.from_frame(SCHEMA, pd.DataFrame(columns))
+    ids = np.array([f"r{i}" for i in range(number)], dtype=object)
+    return EventBatch(SCHEMA, ids, hosts, columns)

@@ -14,7 +14,7 @@ class Tag:
     group: Prefix
 
 
-# The seeds' prefixes first, then those that transitions borrow.
+# The papers' prefixes first, then those that transitions borrow.
 POOLS: dict[str, tuple[Tag, ...]] = {
     "ipv6": tuple(Tag(Prefix.parse(text)) for text in ("ff0e::/16", "ff15::/16", "ff18::/16", "ff1e::/16")),
     "ipv4": tuple(Tag(Prefix.parse(text)) for text in ("225.128.0.0/9", "239.0.0.0/9", "239.128.0.0/9")),

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import csv as pacsv
 
 from flowsieve.client.batch_packets import SHOWN, Screened
+from flowsieve.config.files import writing
 from flowsieve.content.event import EventBatch
-from flowsieve.errors import BadScenario
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.scenario.plain import plain_flows
 from flowsieve.scenario.play import Columns, Played
-
-
-def make_folder(folder: Path) -> None:
-    """See to it that there is a folder to write into."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Tell a file or folder that cannot be written as bad input: it was somebody's choice."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise BadScenario(
-            f"cannot be written: {why}; right is a folder that can be", place=str(path)
-        ) from None
 
 
 def write_run(played: Played, folder: Path) -> dict[str, object]:

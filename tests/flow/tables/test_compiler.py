@@ -1,4 +1,4 @@
-"""The worked examples of the seeds: what is forwarded after each request, and which entries change."""
+"""The worked examples of the papers: what is forwarded after each request, and which entries change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Example:
 
 @pytest.fixture
 def maintenance() -> Example:
-    """Seed 001, figure 3: p1 publishes, s1 wants {1}, s2 wants {100}."""
+    """[PLEROMA], figure 3: p1 publishes, s1 wants {1}, s2 wants {100}."""
     links = [("R1", "R3"), ("R3", "R2"), ("R3", "R4"), ("R4", "R5"), ("R5", "R6")]
     example = Example(links, {"p1": "R1", "s1": "R2", "s2": "R5", "s3": "R6"})
     example.add(Side.PUBLISHER, "p1", "")
@@ -83,7 +83,7 @@ def test_an_ended_subscription_leaves_no_trace(maintenance: Example) -> None:
 
 @pytest.fixture
 def thesis() -> Example:
-    """Seed 000, figures 4.3 to 4.6: R0 in the middle, its port 1 to P0, 2 to R1, 3 to R2."""
+    """[Distributed], figures 4.3 to 4.6: R0 in the middle, its port 1 to P0, 2 to R1, 3 to R2."""
     example = Example(
         [("R0", "R1"), ("R0", "R2")], {"P0": "R0", "S0": "R1", "P1": "R1", "S1": "R2", "S2": "R2"}
     )

@@ -58,7 +58,7 @@ class Statistics:
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
-        """The covariance of matches (docs/papers.md): 1 less the share of pairs that match along both."""
+        """Covariance of matches as in [Expressive]: 1 less the share of (event, subscription) that match along both."""
         return 1.0 - self.matched / max(1, self.events * self.subscriptions)
 
     @cached_property

@@ -1,8 +1,8 @@
 """Cuts along one dimension: halvings of its line that follow the workload.
 
 Two rules are known. *Avoiding* cuts at the edge of a box where that keeps most events from boxes on the other side.
-*Balancing* is adaptive spatial indexing (docs/papers.md, workload-based indexing): both halves have as many (event,
-subscription) matches along the dimension.
+*Balancing* is the adaptive spatial indexing of [Expressive]: both halves have as many (event, subscription) matches
+along the dimension.
 """
 
 from __future__ import annotations

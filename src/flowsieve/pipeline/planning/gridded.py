@@ -1,4 +1,4 @@
-"""Planners of grids: regular, adaptive (docs/papers.md), and level-wise, where every level takes the best dimension."""
+"""Planners of grids: regular, adaptive (ASI in [Expressive]), and level-wise: each level takes the best dimension."""
 
 from __future__ import annotations
 

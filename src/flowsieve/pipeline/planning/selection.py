@@ -1,4 +1,4 @@
-"""Which dimensions to index, by the rules of workload-based indexing (docs/papers.md).
+"""Which dimensions to index, by the rules of [Expressive].
 
 *evs* ranks them by the variance of events, *emcs* by the share of subscriptions that events match along them, *cs* by
 the first principal component of the covariance of matches, *random* at random. How many of a ranking to take is found

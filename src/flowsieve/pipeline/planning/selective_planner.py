@@ -1,6 +1,6 @@
-"""The planner of selective plans: clusters of subscriptions, and the boxes around them.
+"""The planner of selective plans (SI in [Expressive]): clusters of subscriptions, and the boxes around them.
 
-This is selective indexing (docs/papers.md, workload-based indexing). Clusters are found by k-means on the middles and
+Clusters are found by k-means on the middles and
 widths of boxes, from a start that depends on the data alone. `methods` tries several numbers of clusters.
 """
 

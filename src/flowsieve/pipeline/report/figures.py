@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from flowsieve.config.files import make_folder, writing
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import IndexPlan
@@ -13,7 +14,6 @@ from flowsieve.pipeline.report import plots
 from flowsieve.pipeline.report.plan_slices import busiest_axes, middle, slice_of
 from flowsieve.pipeline.report.report_page import Shown, page
 from flowsieve.pipeline.report.sweeps import Measured, Sweep
-from flowsieve.scenario.report import make_folder, writing
 
 
 def of_sweep(found: Sweep) -> Iterator[Shown]:

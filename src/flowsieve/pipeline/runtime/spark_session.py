@@ -42,8 +42,10 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise PipelineError(f"the pipeline needs PySpark ({error}); `pip install pyspark==4.3.*`") from None
+    except ImportError:
+        raise PipelineError(
+            "the pipeline needs PySpark; `pip install 'flowsieve[pipeline]'` brings it"
+        ) from None
     remote = _remote(master)
     builder = SparkSession.builder
     for key, value in {**QUERY, **(settings or {})}.items():

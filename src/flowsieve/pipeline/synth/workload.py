@@ -42,7 +42,7 @@ SENSOR = {
 class Workload:
     """Events and subscriptions to draw.
 
-    *uniform* events and boxes lie anywhere, independent of each other. *zipf*: both
+    *uniform* events and boxes lie anywhere, independent of each other. *zipf* is the popularity of [Expressive]: both
     gather around hotspots of zipfian popularity. *zipfsel* is zipf with widths that are a random permutation of
     `SELECTIVITIES` over the dimensions. *stock* and *sensor* imitate quotes and readings, with a schema of their own.
 
