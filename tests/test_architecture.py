@@ -45,6 +45,7 @@ MAKERS = (
     "flowsieve",
     "client.pubsub",
     "demo.delivery",
+    "demo.kernels",
     "pipeline.planning.",
     "pipeline.report.sweeps",
     "scenario.index_section",
