@@ -42,6 +42,7 @@ def ran(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
     }
+    environment["NUMBA_OPT"] = "1"  # what is compiled here is used once
     return subprocess.run(
         [*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
