@@ -192,9 +192,9 @@ with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as own:
 def test_one_host_floods_and_its_neighbour_is_answered_in_time():
     async def main() -> None:
         handler = CountingHandler()
-        two = Topology.make([], {"loud": "s0", "calm": "s0"}, ["s0"])
+        two = Topology.make([], {"loud": "s0", "stable": "s0"}, ["s0"])
         with running(two) as lab:
-            async with served(lab, handler) as server, on_host(lab, "calm", 6) as transport:
+            async with served(lab, handler) as server, on_host(lab, "stable", 6) as transport:
                 words = [sys.executable, "-c", FLOOD, where(6), str(CONTROL_PORT)]
                 flood = lab.exec("loud", words)
                 try:
@@ -204,7 +204,7 @@ def test_one_host_floods_and_its_neighbour_is_answered_in_time():
                     taken = []
                     for n in range(1, 31):
                         began = time.monotonic()
-                        answer = await transport.call(message(n, "calm", "c" * 32, deadline=5))
+                        answer = await transport.call(message(n, "stable", "c" * 32, deadline=5))
                         taken.append(time.monotonic() - began)
                         assert answer["ok"]["n"] == n
                     assert flood.poll() is None

@@ -106,7 +106,7 @@ class ControlState:
             return Outcome(self._tables.update())
         except Refused as reason:
             if not any(request.op.adding for request in requests):
-                return Outcome({})  # what was there did not fit; who leaves shall not have to stay for it
+                return Outcome({})  # removals succeed even over capacity
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
             back: Mapping[str, list[Change]] = {}
@@ -196,7 +196,7 @@ class ControlState:
             self._tables.update()
 
     def bound(self, switch: str, capacity: int) -> Outcome:
-        """A switch turned out to have room for so many entries; raises Refused where the coarsest table needs more."""
+        """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more."""
         self.bounds[switch] = capacity
         self._tables.bound(switch, capacity)
         return Outcome(self._tables.update())

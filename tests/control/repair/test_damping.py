@@ -1,4 +1,4 @@
-"""Restless links are left out until they are calm; a link that fails once is not restless."""
+"""Restless links are left out until they are stable; a link that fails once is not flapping."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def test_a_third_fall_within_seconds_leaves_a_link_out_until_it_is_calm() -> Non
     assert not damping.suppressed(1.0)
     damping.tell(EDGE, False, 2.0)
     damping.tell(EDGE, True, 2.1)
-    calm = damping.next_change(2.1)
-    assert calm is not None
-    assert 2 + 15 < calm < 2 + 45
-    assert damping.suppressed(calm - 0.001) == {EDGE}
-    assert damping.suppressed(calm) == frozenset()
-    assert damping.next_change(calm) is None
-    assert damping.penalty(EDGE, calm) == pytest.approx(750)
+    stable = damping.next_change(2.1)
+    assert stable is not None
+    assert 2 + 15 < stable < 2 + 45
+    assert damping.suppressed(stable - 0.001) == {EDGE}
+    assert damping.suppressed(stable) == frozenset()
+    assert damping.next_change(stable) is None
+    assert damping.penalty(EDGE, stable) == pytest.approx(750)
 
 
 def test_a_link_that_falls_while_it_is_left_out_is_left_out_for_longer() -> None:
     damping = flapped([0.0, 1.0, 2.0])
-    calm = damping.next_change(2.0)
-    assert calm is not None
+    stable = damping.next_change(2.0)
+    assert stable is not None
     damping.tell(
-        EDGE, False, calm - 1
-    )  # 1,000 more on hardly more than 750: below what leaves a calm link out
-    assert damping.penalty(EDGE, calm - 1) < damping.settings.suppress
-    assert damping.suppressed(calm) == {EDGE}
-    assert damping.next_change(calm) == pytest.approx(calm - 1 + 15 * 1.24, abs=0.5)
+        EDGE, False, stable - 1
+    )  # 1,000 more on hardly more than 750: below what leaves a stable link out
+    assert damping.penalty(EDGE, stable - 1) < damping.settings.suppress
+    assert damping.suppressed(stable) == {EDGE}
+    assert damping.next_change(stable) == pytest.approx(stable - 1 + 15 * 1.24, abs=0.5)
 
 
 def test_however_often_a_link_falls_it_is_used_again_after_a_minute() -> None:
@@ -164,20 +164,20 @@ def test_leaving_links_out_cuts_nobody_off(data: st.DataObject) -> None:
     topology = Topology.make(links, {}, switches)
     edges = [frozenset(pair) for pair in links]
     choice = st.frozensets(st.sampled_from(edges)) if edges else st.just(frozenset())
-    down, restless = data.draw(choice), data.draw(choice)
-    out = dispensable(topology, down, restless)
-    assert out <= restless
+    down, flapping = data.draw(choice), data.draw(choice)
+    out = dispensable(topology, down, flapping)
+    assert out <= flapping
 
     def parts(missing: frozenset[frozenset[str]]) -> set[frozenset[str]]:
         left = [pair for pair in links if frozenset(pair) not in missing]
         return set(Topology.make(left, {}, switches).components())
 
     assert parts(down | out) == parts(down)
-    for edge in restless - out:  # no more than needed are kept
+    for edge in flapping - out:  # no more than needed are kept
         assert parts(down | out | {edge}) != parts(down)
 
 
-def test_a_tree_does_without_a_restless_link_of_a_ring_and_keeps_one_of_a_line() -> None:
+def test_a_tree_does_without_a_flapping_link_of_a_ring_and_keeps_one_of_a_line() -> None:
     for network, expected in ((ring(4), 1), (line(4), 0)):
         edge = frozenset(("s0", "s1"))
         out = dispensable(network, (), {edge})

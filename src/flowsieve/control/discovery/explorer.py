@@ -58,8 +58,8 @@ class Explorer:
             ):
                 last, since = now, loop.time()
             there = self._dispatcher.reachable
-            calm = loop.time() - since > CALM_INTERVALS * interval
-            if calm and there and there <= set(now.switches) and not now.one_sided:
+            stable = loop.time() - since > CALM_INTERVALS * interval
+            if stable and there and there <= set(now.switches) and not now.one_sided:
                 break
             await asyncio.sleep(interval / 5)
         else:

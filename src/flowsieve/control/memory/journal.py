@@ -1,4 +1,4 @@
-"""All that control state follows from, in order: what hosts asked, what was taken back, how the network turned out.
+"""All that control state follows from, in order: what hosts asked, what was taken back, how the network changed.
 
 Requests are written down before they are worked on. Replayed from the start, or on top of a snapshot, the entries
 give the state again: see `recovery`.
@@ -59,7 +59,7 @@ class Rewired:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A switch has turned out to have room for so many entries."""
+    """A switch was found to have room for so many entries."""
 
     switch: str
     capacity: int
@@ -67,7 +67,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The network has turned out to be this one: as discovery has it, with all that was known before."""
+    """The network is this one: what discovery found, and all that was known before."""
 
     topology: Topology
 

@@ -71,7 +71,7 @@ class Scribe:
         return result
 
     def _in_turn(self, turn: _Turn) -> asyncio.Future[Any]:
-        """Its turn comes, whoever waits for it: one who does not any more leaves a future that is cancelled."""
+        """Its turn comes even if nobody waits any more: then its future is cancelled."""
         self._turns.append(turn)
         self._news.set()
         return turn.done
@@ -84,7 +84,7 @@ class Scribe:
             self._since -= since
 
     async def run(self) -> None:
-        """Work until cancelled; whoever waits then is cancelled too."""
+        """Work until cancelled; all that wait are cancelled then."""
         turns: list[_Turn] = []
         try:
             while True:

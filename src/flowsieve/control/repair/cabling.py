@@ -29,7 +29,7 @@ class Cabling:
         return frozenset(frozenset(pair) for pair in self._dead)
 
     def grow(self, topology: Topology) -> None:
-        """Go over to another topology; who said what of links that it still has, stays said."""
+        """Go over to another topology; what was reported of links that it still has stays."""
         there = edges_of(topology)
         self._topology = topology
         self._dead = {pair for pair in self._dead if frozenset(pair) in there}

@@ -1,4 +1,4 @@
-"""Links that go up and down again and again are left out until they are calm.
+"""Links that flap are left out of the trees until they are stable.
 
 Every mending costs entries on many switches, and what is under way where the link dies. A link therefore gets a
 penalty each time it goes down; the penalty halves with time. Beyond one threshold the link counts as down, up or
@@ -20,8 +20,10 @@ PENALTY = 1000.0  # for going down once; the thresholds are in the same unit
 
 @dataclass(frozen=True, slots=True)
 class DampingSettings:
-    """How much unrest is borne. With the defaults a link is left out at its third fall within some ten seconds, and
-    then for half a minute at least and `longest_seconds` at most after its last fall.
+    """How much flapping is tolerated.
+
+    With the defaults a link is left out when it fails for the third time in some ten seconds: for half a minute at
+    least, and `longest_seconds` at most after it failed last.
     """
 
     half_life_seconds: float = 15.0
@@ -55,13 +57,13 @@ class DampingSettings:
         """What is left of a penalty after some time."""
         return float(penalty * 2 ** (-max(0.0, seconds) / self.half_life_seconds))
 
-    def calm_after(self, penalty: float) -> float:
+    def stable_after(self, penalty: float) -> float:
         """How many seconds a penalty takes to decay to where a link is used again."""
         return self.half_life_seconds * math.log2(penalty / self.reuse)
 
 
 @dataclass(slots=True)
-class _Unrest:
+class _FlapHistory:
     """What is remembered of a link: its penalty at a time, whether it is up, and until when it is left out."""
 
     penalty: float = 0.0
@@ -71,7 +73,7 @@ class _Unrest:
 
 
 class Damping:
-    """Hears of links that come and go; a link of which nothing was told is up and calm.
+    """Hears of links that come and go; a link of which nothing was told is up and stable.
 
     >>> damping, edge = Damping(), frozenset(("s1", "s2"))
     >>> for second in range(6):
@@ -84,11 +86,11 @@ class Damping:
 
     def __init__(self, settings: DampingSettings | None = None) -> None:
         self.settings = settings or DampingSettings()
-        self._links: dict[Edge, _Unrest] = {}
+        self._links: dict[Edge, _FlapHistory] = {}
 
     def tell(self, edge: Edge, up: bool, now: float) -> None:
         """A link is up or down; told again where nothing changed, it makes no difference."""
-        link = self._links.setdefault(edge, _Unrest())
+        link = self._links.setdefault(edge, _FlapHistory())
         if link.up == up:
             return
         link.up = up
@@ -98,24 +100,24 @@ class Damping:
         grown = settings.decayed(link.penalty, now - link.at) + PENALTY
         link.penalty, link.at = min(grown, settings.ceiling), now
         if link.penalty > settings.suppress or link.until > now:
-            link.until = max(link.until, now + settings.calm_after(link.penalty))
+            link.until = max(link.until, now + settings.stable_after(link.penalty))
 
     def suppressed(self, now: float) -> frozenset[Edge]:
         """The links that are left out."""
         return frozenset(edge for edge, link in self._links.items() if link.until > now)
 
     def next_change(self, now: float) -> float | None:
-        """When the next link will be calm, if none of them goes down before."""
+        """When the next link will be stable, if none of them goes down before."""
         return min((link.until for link in self._links.values() if link.until > now), default=None)
 
     def penalty(self, edge: Edge, now: float) -> float:
-        """How restless a link is."""
+        """How flapping a link is."""
         link = self._links.get(edge)
         return 0.0 if link is None else self.settings.decayed(link.penalty, now - link.at)
 
 
-def dispensable(topology: Topology, down: Collection[Edge], restless: Collection[Edge]) -> frozenset[Edge]:
-    """Of the restless links, those that can be left out without cutting anything off that could be reached.
+def dispensable(topology: Topology, down: Collection[Edge], flapping: Collection[Edge]) -> frozenset[Edge]:
+    """Of the flapping links, those that can be left out without cutting anything off that could be reached.
 
     A bad link is better than none. Of several that could each hold the same parts together, the first by name stays.
 
@@ -137,8 +139,8 @@ def dispensable(topology: Topology, down: Collection[Edge], restless: Collection
 
     up = [edge for link in topology.links if (edge := frozenset((link.a, link.b))) not in down]
     for edge in up:
-        if edge not in restless:
+        if edge not in flapping:
             joins(edge)
-    doubtful = sorted((edge for edge in up if edge in restless), key=sorted)
+    doubtful = sorted((edge for edge in up if edge in flapping), key=sorted)
     needed = {edge for edge in doubtful if joins(edge)}
-    return frozenset(restless) - needed
+    return frozenset(flapping) - needed

@@ -1,7 +1,7 @@
 """The trees follow the cabling: what ports report makes links that are down, and those are done without.
 
 An edge that has died is fenced before another takes its place, a link that comes and goes is left out until it is
-calm, and a fence is opened once the link is up and both of its ends have acknowledged tables that fit.
+stable, and a fence is opened once the link is up and both of its ends have acknowledged tables that fit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Mender:
         self._core = core
         self._fleet = fleet
         self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
-        self._calm: asyncio.TimerHandle | None = None
+        self._recheck: asyncio.TimerHandle | None = None
         self._troubled_at: float | None = None  # since when the trees do not follow the cabling
         self._recable = asyncio.Event()  # links came or went, or a fence may be opened
         self._opening: set[Edge] = set()
@@ -74,8 +74,8 @@ class Mender:
     @property
     def suppressed(self) -> frozenset[Edge]:
         """The links that are left out because they come and go, down or not."""
-        restless = self._damping.suppressed(_now()) if self._damping is not None else None
-        return dispensable(self._topology, self._cabling.down, restless) if restless else frozenset()
+        flapping = self._damping.suppressed(_now()) if self._damping is not None else None
+        return dispensable(self._topology, self._cabling.down, flapping) if flapping else frozenset()
 
     async def run(self) -> None:
         """Follow the cabling until cancelled."""
@@ -90,8 +90,8 @@ class Mender:
                     await asyncio.sleep(RETRY_SECONDS)
                 self._check()
         finally:
-            if self._calm is not None:
-                self._calm.cancel()
+            if self._recheck is not None:
+                self._recheck.cancel()
 
     @property
     def _down(self) -> frozenset[Edge]:
@@ -123,12 +123,12 @@ class Mender:
             self._core.tasks.start(self._open(edge))
 
     def _look_again(self) -> None:
-        """Look at the cabling again when a link that was restless has been calm for long enough."""
-        if self._calm is not None:
-            self._calm.cancel()
+        """Look at the cabling again when a link that was flapping has been stable for long enough."""
+        if self._recheck is not None:
+            self._recheck.cancel()
         at = self._damping.next_change(_now()) if self._damping is not None else None
         loop = asyncio.get_running_loop()
-        self._calm = loop.call_at(at, self._check) if at is not None else None
+        self._recheck = loop.call_at(at, self._check) if at is not None else None
 
     async def _mend(self, down: frozenset[Edge]) -> None:
         """Fence the edges that have died, then have the trees do without them."""

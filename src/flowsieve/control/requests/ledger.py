@@ -1,4 +1,4 @@
-"""What came of the requests of clients' sessions, for those who ask again, and who holds which interest."""
+"""The outcome of each request of a session, for a client that asks again, and which session holds which interest."""
 
 from __future__ import annotations
 

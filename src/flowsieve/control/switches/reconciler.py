@@ -140,7 +140,7 @@ class Reconciler:
 
 
 class Waiter:
-    """One who waits for some switches, each of which tells when it is there; thousands wait, so it is no task."""
+    """Waits until some switches have each followed; there are thousands of them, so it is no task."""
 
     __slots__ = ("future", "left")
 

@@ -75,7 +75,7 @@ def _links(sources: Sources) -> Iterator[Metric]:
     state = sources.dispatcher.state
     yield _one(_gauge("links", "Links of the network"), len(state.topology.links))
     yield _one(_gauge("links_down", "Links that the trees do without"), len(state.down))
-    yield _one(_gauge("links_suppressed", "Links left out as restless"), len(sources.suppressed()))
+    yield _one(_gauge("links_suppressed", "Links left out as flapping"), len(sources.suppressed()))
     yield _one(
         _gauge("trees_whole", "Whether the trees follow the cabling and no edge of them is fenced"),
         sources.dispatcher.mended,
