@@ -1,0 +1,1 @@
+"""The publisher's and the subscriber's side: sessions, events, losses."""

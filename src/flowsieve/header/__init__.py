@@ -1,0 +1,1 @@
+"""How events are labelled in packets, what entries match, and the groups of hosts."""

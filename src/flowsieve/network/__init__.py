@@ -1,0 +1,1 @@
+"""Switches, links and endpoints; spanning trees and their repair; the frames that find links."""

@@ -1,0 +1,1 @@
+"""Instruments that tests and benchmarks share; nothing else imports them."""

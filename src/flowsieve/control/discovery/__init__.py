@@ -1,0 +1,1 @@
+"""Switches, links and hosts that are found, and networks that grow by them."""

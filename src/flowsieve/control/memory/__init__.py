@@ -1,0 +1,1 @@
+"""The journal, snapshots, and the state made from them again."""

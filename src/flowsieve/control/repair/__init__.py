@@ -1,0 +1,1 @@
+"""Trees that follow the cabling: fences, mending, damping of links that flap."""

@@ -1,0 +1,1 @@
+"""Requests from the moment they are taken until switches have followed, and their outcomes."""

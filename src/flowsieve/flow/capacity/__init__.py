@@ -1,0 +1,1 @@
+"""Tables that fit their switches, coarsened where that costs least unwanted traffic."""

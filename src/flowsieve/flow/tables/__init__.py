@@ -1,0 +1,1 @@
+"""Tables of all switches from the interests of all endpoints, kept up to date by compiled kernels."""

@@ -1,0 +1,1 @@
+"""Calls of clients, however they come: sessions, leases, tokens, each call carried out once."""

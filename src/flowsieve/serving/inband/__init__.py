@@ -1,0 +1,1 @@
+"""Calls that come through the network itself."""

@@ -1,0 +1,1 @@
+"""Where a controller finds its switches, and what differs from its configuration."""

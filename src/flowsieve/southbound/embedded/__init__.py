@@ -1,0 +1,1 @@
+"""Switches in this process, with a clock of their own."""
