@@ -42,6 +42,7 @@ class Fabric:
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
         self.ledger = Ledger()
+        self.dispatcher: Dispatcher
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
         self._sockets: list[socket.socket] = []
 
@@ -49,7 +50,9 @@ class Fabric:
     async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
         """A controller that takes calls; it remembers as long as this object."""
         switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
-        dispatcher = Dispatcher(self.state, switches, self.encoding, drain=0, ledger=self.ledger)
+        self.dispatcher = dispatcher = Dispatcher(
+            self.state, switches, self.encoding, drain=0, ledger=self.ledger
+        )
         async with dispatcher:
             for switch in NETWORK.switches:
                 switches.connect(switch)
@@ -58,6 +61,11 @@ class Fabric:
                 CallHandler(dispatcher, GROUPS, interface, lease=lease), dispatcher, [self.control]
             ) as server:
                 yield server
+
+    async def subscribed(self) -> None:
+        """Wait until somebody has subscribed, and the switches have followed."""
+        await until(lambda: bool(self.state.subscriptions))
+        await self.dispatcher.settled()
 
     def connect(self, host: str) -> AbstractAsyncContextManager[Client]:
         """A client on a host of this network."""

@@ -69,7 +69,7 @@ def publishing(fabric: Fabric, *prices: int) -> Callable[[], Awaitable[None]]:
 
     async def publish() -> None:
         async with fabric.connect("bob") as bob, await bob.advertise():
-            await until(lambda: bool(fabric.state.subscriptions))
+            await fabric.subscribed()
             for price in prices:
                 await bob.publish(price=price, side="sell")
 
@@ -169,7 +169,7 @@ def test_sub_says_when_too_few_came_in_time(flowsieve: Command, here: Fabric) ->
 def test_sub_says_when_something_was_lost(flowsieve: Command, here: Fabric) -> None:
     async def publish() -> None:
         async with here.connect("bob") as bob, await bob.advertise():
-            await until(lambda: bool(here.state.subscriptions))
+            await here.subscribed()
             while here.state.subscriptions:
                 for lost in (True, False):
                     here.loses = lambda host, payload, lost=lost: lost
