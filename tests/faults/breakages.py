@@ -98,7 +98,7 @@ async def lose_the_controller(world: World, dice: random.Random) -> None:
 async def delete_a_flow(world: World, dice: random.Random) -> None:
     """Somebody deletes an entry behind the controller's back, and adds one that sends events everywhere."""
     switch = dice.choice([s for s in world.lab.topology.switches if world.dispatcher.state.table(s)])
-    held = await world.dispatcher.switches.read(switch)
+    held = (await world.dispatcher.tables())[switch]
     flow = dice.choice(held)
     async with world.outage():
         match = f"ipv6,ipv6_dst={flow.match}"
@@ -106,13 +106,13 @@ async def delete_a_flow(world: World, dice: random.Random) -> None:
             ofctl, world, switch, "del-flows", f"priority={flow.priority},{match}", "--strict"
         )
         async with asyncio.timeout(10):
-            while flow not in await world.dispatcher.switches.read(switch):
+            while flow not in (await world.dispatcher.tables())[switch]:
                 await asyncio.sleep(0.01)
     await asyncio.to_thread(
         ofctl, world, switch, "add-flow", "priority=9,ipv6,ipv6_dst=ff0e::/16,actions=flood"
     )
     async with asyncio.timeout(10):
-        while set(held) != set(await world.dispatcher.switches.read(switch)):
+        while set(held) != set((await world.dispatcher.tables())[switch]):
             await asyncio.sleep(0.01)
 
 

@@ -69,7 +69,7 @@ def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie):
     assert entry.destination is not None and flow.match.within(entry.destination)
     if isinstance(flow.match, PrefixMatch):
         assert entry.destination == flow.match.destination
-    assert entry.ours == (cookie >> 32 == wire.COOKIE >> 32)
+    assert (entry.owner is None) == (cookie >> 32 != wire.COOKIE >> 32)
 
 
 @given(match=st.binary(max_size=80), instructions=st.binary(max_size=80), cut=st.integers(0, 200))

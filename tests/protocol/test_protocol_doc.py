@@ -129,7 +129,7 @@ def test_an_event_says_what_it_is_said_to(data: bytes, meaning: dict[str, Any]) 
         "publisher": message.publisher.hex(),
         "seq": message.seq,
         "destination": str(ipaddress.ip_address(message.destination)),
-        "dz": str(message.dz(WELCOME.tag)),
+        "dz": str(message.dz(WELCOME.encoding)),
         "stamps": list(message.stamps),
         "values": message.values,
         "data": message.data.decode(),
@@ -138,7 +138,7 @@ def test_an_event_says_what_it_is_said_to(data: bytes, meaning: dict[str, Any]) 
 
 def test_a_publisher_sends_the_events_and_the_digest_that_are_shown() -> None:
     first, second, digest = meant("event")
-    outbox = Outbox(WELCOME.plan, WELCOME.tag, bytes.fromhex(first[1]["publisher"]))
+    outbox = Outbox(WELCOME.plan, WELCOME.encoding, bytes.fromhex(first[1]["publisher"]))
     outbox.advertised["all"] = Filter.parse("True", WELCOME.schema)
     for data, meaning in (first, second):
         (sent,) = outbox.event(meaning["values"], meaning["data"].encode())

@@ -10,9 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from flowsieve.southbound.openflow.switch_session import Timing
+
 TOOLS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "setpriv")
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0  # for what has to come about, also on a busy machine
+PATIENT = Timing(answer=PATIENCE_S, connect=PATIENCE_S, silence=PATIENCE_S, first_retry=0.01, last_retry=0.05)
+# For tests that wait for a deadline to pass, and need all else to be answered before it.
+SOON = Timing(answer=2.0, connect=PATIENCE_S, echo=0.5, silence=2.0, first_retry=0.01, last_retry=0.05)
 
 
 def missing() -> str | None:

@@ -87,7 +87,7 @@ def test_requests_are_served_and_their_answers_say_what_is_owed(tmp_path: Path) 
         got = await bob.ok(7, "sub", filter="price < 512 and live", id="cheap")
         interest = office.dispatcher.state.subscriptions["cheap"]
         assert got == {"id": "cheap", "dz": interest.dz.texts()}
-        assert (interest.host, interest.filter.text) == ("bob", "price < 512 and live")
+        assert (interest.endpoint, interest.filter.text) == ("bob", "price < 512 and live")
         assert office.ids == (["cheap"], ["ann-1"])
         assert (await bob.ok(8, "renew"))["holds"] == 1
         assert await bob.ok(9, "unsub", id="cheap") == {"id": "cheap"}

@@ -14,7 +14,14 @@ from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.openflow.connection import MOST_QUEUED, ConnectionState, OpenFlowConnection
 from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, EntriesListed, PortsListed, Ready
 from flowsieve.southbound.openflow.ports import FENCE, Port
-from flowsieve.southbound.openflow.wire import PROTOCOL, Monitored, PacketIn, PortStatus, ProtocolError
+from flowsieve.southbound.openflow.wire import (
+    PROTOCOL,
+    Monitored,
+    PacketIn,
+    PortStatus,
+    ProtocolError,
+    cookie_of,
+)
 
 FLOWS = [
     Flow(PrefixMatch(Prefix.parse(f"ff0e:{i:x}::/32")), 1016, (Output(1), Output(2))) for i in range(1, 4)
@@ -118,7 +125,7 @@ def test_entries_come_in_several_parts(ready):
     (listed,) = heard(ready, peer.stats(request, FLOWS[2:]))
     assert isinstance(listed, EntriesListed)
     assert [entry.flow for entry in listed.entries] == FLOWS
-    assert all(entry.ours for entry in listed.entries)
+    assert all(entry.owner == 0 for entry in listed.entries)
 
 
 def test_a_sign_of_life_is_given_with_the_same_data(ready):
@@ -326,6 +333,8 @@ def test_random_bytes_instead_of_a_hello_are_at_worst_an_error():
 
 
 @pytest.mark.parametrize("event", [ofp.OFPFME_ADDED, ofp.OFPFME_REMOVED, ofp.OFPFME_MODIFIED])
-def test_changes_by_others_are_told_and_our_own_are_not(ready, event):
+def test_changes_by_others_are_told_with_their_owners_and_our_own_are_not(ready, event):
     assert heard(ready, peer.monitored(ofp.OFPFME_ABBREV, ofp.OFPFME_ABBREV)) == []
-    assert heard(ready, peer.monitored(ofp.OFPFME_ABBREV, event)) == [Monitored(True)]
+    for cookie, owner in ((0, None), (cookie_of(0), 0), (cookie_of(7), 7)):
+        told = peer.monitored(ofp.OFPFME_ABBREV, event, cookie=cookie)
+        assert heard(ready, told) == [Monitored(frozenset({owner}))]

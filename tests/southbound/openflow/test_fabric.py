@@ -11,7 +11,7 @@ from pathlib import Path
 
 import peer
 import pytest
-from vswitch import OpenVSwitch, wait_for
+from vswitch import PATIENCE_S, PATIENT, SOON, OpenVSwitch, wait_for
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
@@ -26,7 +26,6 @@ from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.wire import Frames, OpenFlowFrame
 
-QUICK = Timing(answer=0.5, connect=1.0, echo=0.1, silence=0.5, first_retry=0.01, last_retry=0.05)
 GROUP = Prefix.parse("ff0e::/16")
 numbers = iter(range(1, 1000))
 
@@ -51,7 +50,7 @@ class Bridge:
         self.address = open_vswitch.add_bridge(self.name, 4, limit)
         self.heard: list[SwitchEvent] = []
 
-    def use(self, work: Callable[[OpenFlowFabric], Awaitable[None]], timing: Timing = QUICK) -> None:
+    def use(self, work: Callable[[OpenFlowFabric], Awaitable[None]], timing: Timing = PATIENT) -> None:
         """Do something with a connected fabric."""
 
         async def main() -> None:
@@ -59,8 +58,8 @@ class Bridge:
             async with OpenFlowFabric(
                 {self.name: self.address}, timing=timing, control=control, report=self.heard.append
             ) as fabric:
-                await fabric.wait_connected()
-                async with asyncio.timeout(20):
+                await fabric.wait_connected(PATIENCE_S)
+                async with asyncio.timeout(PATIENCE_S):
                     await work(fabric)
 
         asyncio.run(main())
@@ -188,13 +187,13 @@ def test_an_abandoned_request_leaves_the_switch_unknown_until_it_was_read(bridge
         request.cancel()
         with suppress(asyncio.CancelledError):
             await request
-        await fabric.wait_connected()
+        await fabric.wait_connected(PATIENCE_S)
         with pytest.raises(Unacknowledged, match="a request was abandoned"):
             await fabric.apply(bridge.name, [install(1)])
         assert len(await fabric.read(bridge.name)) in (0, 5000)
         await fabric.apply(bridge.name, [install(1)])
 
-    bridge.use(work, Timing())
+    bridge.use(work)
 
 
 @pytest.mark.real
@@ -277,10 +276,10 @@ def test_after_a_cut_in_a_bundle_reading_tells_the_truth(bridge, tmp_path, at, p
 
         async with (
             Cable(tmp_path / "cable", bridge.address, at, passes) as cable,
-            OpenFlowFabric({bridge.name: cable.address}, timing=QUICK, report=heard) as fabric,
-            asyncio.timeout(20),
+            OpenFlowFabric({bridge.name: cable.address}, timing=PATIENT, report=heard) as fabric,
+            asyncio.timeout(PATIENCE_S),
         ):
-            await fabric.wait_connected()
+            await fabric.wait_connected(PATIENCE_S)
             ops = [install(1, group=Prefix(6, 0xFF0E << 32 | i, 48)) for i in range(600)]
             with pytest.raises(Unacknowledged):
                 await fabric.apply(bridge.name, ops)
@@ -349,9 +348,11 @@ def test_a_false_switch_harms_nobody(tmp_path):
         noise, served = await false_switch(3, tmp_path / "noise", 1000)
         good = await asyncio.start_unix_server(serve_an_empty_table, tmp_path / "good")
         addresses = {name: f"unix:{tmp_path / name}" for name in ("noise", "good")}
-        timing = Timing(connect=0.5, first_retry=0.0005, last_retry=0.0005)
+        timing = Timing(
+            answer=PATIENCE_S, silence=PATIENCE_S, connect=0.5, first_retry=0.0005, last_retry=0.0005
+        )
         async with OpenFlowFabric(addresses, timing=timing, report=heard.append) as fabric, noise, good:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 reads = 0
                 while served[0] < 1000 or reads < 10:
                     assert await fabric.read("good") == ()
@@ -374,12 +375,12 @@ def test_who_dials_us_and_says_nothing_is_not_waited_for_without_bound(tmp_path)
             silent = [await asyncio.open_unix_connection(place) for _ in range(MOST_GREETED + 20)]
             greetings = [await reader.read(100) for reader, _ in silent]
             assert sum(greeting == b"" for greeting in greetings) == 20
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 for reader, _ in silent:
                     assert await reader.read(100) == b""  # they are hung up on
             reader, writer = await asyncio.open_unix_connection(place)
             writer.write(peer.hello(5) + peer.features(2, datapath=7))
-            await fabric.wait_connected()
+            await fabric.wait_connected(PATIENCE_S)
             for _, each in [*silent, (reader, writer)]:
                 each.close()
 
@@ -394,7 +395,7 @@ async def dialled(place: str, datapath: int) -> tuple[asyncio.StreamReader, asyn
 
 
 async def hung_up(reader: asyncio.StreamReader) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await reader.read(1 << 16):
             pass
 
@@ -419,7 +420,7 @@ def test_a_newcomer_may_be_given_a_name_and_keeps_it(tmp_path):
                 await hung_up(reader)
                 writer.close()
             for _ in range(2):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     reader, writer = await dialled(place, 8)
                     await until(lambda: "new" not in fabric.missing and Connected("new") in heard)
                     writer.close()
@@ -494,11 +495,11 @@ def test_a_table_that_is_right_counts_when_the_datapath_has_followed(tmp_path, m
         switch = await asyncio.start_unix_server(serve_an_empty_table, tmp_path / "s1")
         control = await asyncio.start_unix_server(answer, tmp_path / "control")
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE_S),
             switch,
             control,
             OpenFlowFabric(
-                {"s1": f"unix:{tmp_path}/s1"}, control=f"unix:{tmp_path}/control", timing=QUICK
+                {"s1": f"unix:{tmp_path}/s1"}, control=f"unix:{tmp_path}/control", timing=SOON
             ) as fabric,
         ):
             if known:
@@ -536,10 +537,10 @@ def test_where_the_datapath_cannot_be_asked_it_gets_a_fixed_time(bridge, tmp_pat
             server,
             OpenFlowFabric({bridge.name: bridge.address}, control=control, timing=timing) as fabric,
         ):
-            await fabric.wait_connected()
+            await fabric.wait_connected(PATIENCE_S)
             began = asyncio.get_running_loop().time()
             await fabric.apply(bridge.name, [install(1)])
-            assert 0.15 <= asyncio.get_running_loop().time() - began < 2
+            assert asyncio.get_running_loop().time() - began >= 0.15
 
     asyncio.run(main())
 
@@ -568,10 +569,10 @@ def test_a_switch_that_answers_for_another_is_refused_and_told_of(tmp_path):
                 identities={"s1": switch_id(7)},
                 unknown=strangers.append,
                 report=heard.append,
-                timing=QUICK,
+                timing=PATIENT,
             ) as fabric,
         ):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await until(lambda: len(strangers) > 1)  # it is tried again and again
                 await until(lambda: "datapath id" in fabric.missing["s1"])
             with pytest.raises(
@@ -605,7 +606,7 @@ def test_a_socket_on_which_somebody_listens_is_not_taken_away(tmp_path):
                 async with OpenFlowFabric({}, listen=place):
                     pass
             _, writer = await dialled(str(tmp_path / "port"), 7)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await until(lambda: not fabric.missing)
             writer.close()
         async with OpenFlowFabric({}, listen=place):

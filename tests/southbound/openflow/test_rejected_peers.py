@@ -8,15 +8,13 @@ from pathlib import Path
 
 import peer
 import pytest
+from vswitch import PATIENCE_S, PATIENT
 
 from flowsieve.errors import BadInput
 from flowsieve.southbound.fabric import Connected, Disconnected, SwitchEvent
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
-from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.socket_address import SocketAddress
-
-QUICK = Timing(answer=0.5, connect=1.0, first_retry=0.01, last_retry=0.05)
 
 
 async def turned_away(place: str, hello: bytes) -> None:
@@ -37,7 +35,7 @@ def test_a_switch_of_another_version_that_dials_us_is_told_of_once(
     async def story() -> None:
         place = str(tmp_path / "port")
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE_S),
             OpenFlowFabric({}, listen=f"unix:{place}", identities={"s1": switch_id(7)}),
         ):
             for _ in range(3):
@@ -67,7 +65,7 @@ def test_a_switch_that_is_dialled_is_not_taken_when_it_dials_us(
         place, there = str(tmp_path / "port"), str(tmp_path / "s1")
         server = await asyncio.start_unix_server(answer, there)
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(PATIENCE_S),
             server,
             OpenFlowFabric(
                 {"s1": f"unix:{there}"},
@@ -76,11 +74,11 @@ def test_a_switch_that_is_dialled_is_not_taken_when_it_dials_us(
                 report=heard.append,
             ) as fabric,
         ):
-            await fabric.wait_connected()
+            await fabric.wait_connected(PATIENCE_S)
             for _ in range(3):
                 await turned_away(place, peer.hello(5) + peer.features(2, datapath=7))
             assert heard == [Connected("s1")]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await gone.wait()
 
     with caplog.at_level(logging.WARNING):
@@ -94,9 +92,9 @@ def test_why_a_switch_cannot_be_dialled_is_told_and_once(address: SocketAddress)
     heard: list[SwitchEvent] = []
 
     async def story() -> None:
-        fabric = OpenFlowFabric({"s1": "unix:/none/s1"}, timing=QUICK, report=heard.append)
+        fabric = OpenFlowFabric({"s1": "unix:/none/s1"}, timing=PATIENT, report=heard.append)
         fabric._addresses["s1"] = address
-        async with asyncio.timeout(10), fabric:
+        async with asyncio.timeout(PATIENCE_S), fabric:
             while not heard:
                 await asyncio.sleep(0.002)
             await asyncio.sleep(0.1)  # some more attempts

@@ -13,7 +13,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 
 import peer
 import pytest
-from vswitch import OpenVSwitch, wait_for
+from vswitch import PATIENCE_S, PATIENT, SOON, OpenVSwitch, wait_for
 
 from flowsieve.errors import BadInput, SwitchError, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
@@ -33,8 +33,6 @@ from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.threaded_switches import OpenFlowSwitches
 from flowsieve.southbound.openflow.wire import COOKIE, Frames
-
-QUICK = Timing(answer=0.3, connect=1.0, echo=0.1, silence=0.4, first_retry=0.01, last_retry=0.05)
 
 
 def flow(prefix: str, *ports: int) -> Flow:
@@ -81,12 +79,14 @@ def bridge(open_vswitch: OpenVSwitch) -> tuple[str, str]:
 
 
 @pytest.fixture
-def real(bridge: tuple[str, str]) -> Iterator[tuple[str, OpenFlowSwitches, Heard]]:
-    """Its name, the connection to it, and what was heard."""
+def real(
+    bridge: tuple[str, str], request: pytest.FixtureRequest
+) -> Iterator[tuple[str, OpenFlowSwitches, Heard]]:
+    """Its name, the connection to it, and what was heard; `indirect` with a timing of its own."""
     name, address = bridge
-    heard = Heard()
-    with OpenFlowSwitches(OpenFlowFabric({name: address}, timing=QUICK, report=heard)) as switches:
-        switches.wait_connected()
+    heard, timing = Heard(), getattr(request, "param", PATIENT)
+    with OpenFlowSwitches(OpenFlowFabric({name: address}, timing=timing, report=heard)) as switches:
+        switches.wait_connected(PATIENCE_S)
         yield name, switches, heard
 
 
@@ -199,6 +199,7 @@ def test_the_datapath_is_asked_whether_it_has_followed(bridge, open_vswitch):
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("real", [SOON], indirect=True, ids=["soon"])
 def test_a_stopped_switch_is_unknown_until_it_was_read(real, open_vswitch):
     name, switches, heard = real
     apply(switches, name, install("ff0e::/16", 1))
@@ -209,7 +210,7 @@ def test_a_stopped_switch_is_unknown_until_it_was_read(real, open_vswitch):
     finally:
         open_vswitch.signal(SIGCONT)
     assert all(isinstance(ticket.error, Unacknowledged) and ticket.done == 0 for ticket in tickets)
-    assert "no answer within 0.3 s" in str(tickets[0].error)
+    assert f"no answer within {SOON.answer:g} s" in str(tickets[0].error)
     heard.wait(Connected, 2)
     assert set(switches.fabric.unknown) == {name}
     refused = apply(switches, name, install("ff0e:9::/32", 2))
@@ -221,6 +222,7 @@ def test_a_stopped_switch_is_unknown_until_it_was_read(real, open_vswitch):
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("real", [SOON], indirect=True, ids=["soon"])
 def test_a_silent_switch_is_noticed_without_asking_it_anything(real, open_vswitch):
     _, _, heard = real
     open_vswitch.signal(SIGSTOP)
@@ -229,7 +231,7 @@ def test_a_silent_switch_is_noticed_without_asking_it_anything(real, open_vswitc
     finally:
         open_vswitch.signal(SIGCONT)
     assert isinstance(heard.events[1], Disconnected)
-    assert heard.events[1].reason == "no sign of life within 0.4 s"
+    assert heard.events[1].reason == f"no sign of life within {SOON.silence:g} s"
     heard.wait(Connected, 2)
 
 
@@ -259,7 +261,7 @@ def test_a_switch_can_dial_us(bridge, open_vswitch):
     open_vswitch.vsctl("set", "bridge", name, "other_config:datapath-id=00000000000000ab")
     with OpenFlowSwitches(OpenFlowFabric({}, listen=address, identities={name: switch_id(0xAB)})) as switches:
         open_vswitch.vsctl("set-controller", name, address)
-        switches.wait_connected(10)
+        switches.wait_connected(PATIENCE_S)
         assert apply(switches, name, install("ff0e::/16", 1)).done == 1
         assert switches.read(name) == (flow("ff0e::/16", 1),)
     open_vswitch.vsctl("del-controller", name)
@@ -332,7 +334,7 @@ def babble_in_a_bundle(connection: socket.socket) -> None:
 def test_a_connection_lost_in_a_bundle_leaves_the_switch_unknown(tmp_path, act, reason):
     with (
         Scripted(tmp_path / "s1", act, serve_an_empty_table) as switch,
-        OpenFlowSwitches(OpenFlowFabric({"s1": switch.address}, timing=QUICK)) as switches,
+        OpenFlowSwitches(OpenFlowFabric({"s1": switch.address}, timing=PATIENT)) as switches,
     ):
         ticket = apply(switches, "s1", install("ff0e::/16", 1))
         assert isinstance(ticket.error, Unacknowledged)
