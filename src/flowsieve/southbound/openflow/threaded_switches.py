@@ -9,7 +9,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from flowsieve.errors import FlowsieveError, SwitchError
@@ -55,9 +54,7 @@ class OpenFlowSwitches:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def wait_connected(self, seconds: float = 3.0) -> None:
