@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -44,35 +44,22 @@ CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
 BOUNDED_ENTRIES = 100  # the same where tables have a capacity: requests are then replayed one by one
 LOOK_SECONDS = 1.0
-COLLECT_AFTER = (
-    20_000,
-    20,
-    50,
-)  # objects, and rounds: requests leave few cycles, and a full collection is slow
+# Objects, and rounds: requests leave few cycles, and a full collection is slow.
+COLLECT_AFTER = (20_000, 20, 50)
 
 
+@dataclass(eq=False)
 class Daemon:
     """A controller at work; `serving` makes one."""
 
-    def __init__(
-        self,
-        config: Config,
-        site: Site,
-        dispatcher: Dispatcher,
-        desk: CallHandler,
-        promises: Promises,
-        metrics: Metrics,
-        discoverer: Discoverer,
-        explorer: Explorer | None = None,
-    ) -> None:
-        self.config = config
-        self.discoverer = discoverer
-        self.explorer = explorer
-        self.site = site
-        self.dispatcher = dispatcher
-        self.desk = desk
-        self.promises = promises
-        self.metrics = metrics
+    config: Config
+    site: Site
+    dispatcher: Dispatcher
+    desk: CallHandler
+    promises: Promises
+    metrics: Metrics
+    discoverer: Discoverer
+    explorer: Explorer | None = None
 
     async def reload(self) -> int:
         """Take up what has changed in the configuration; returns how many flow operations follow.
