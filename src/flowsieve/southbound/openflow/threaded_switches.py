@@ -102,17 +102,15 @@ class OpenFlowSwitches:
             await asyncio.Event().wait()  # until cancelled
 
     async def _carry_out(self, ticket: Ticket, ops: Sequence[FlowOp]) -> None:
-        done: int = 0
-        error: FlowsieveError | None = SwitchError(
-            f"the connection to switch {ticket.switch} was closed meanwhile"
-        )
+        ended: FlowsieveError | None
+        done, ended = 0, SwitchError(f"the connection to switch {ticket.switch} was closed meanwhile")
         try:
             await self.fabric.apply(ticket.switch, ops)
-            done, error = len(ops), None
+            done, ended = len(ops), None
         except FlowsieveError as reason:
-            error = reason
+            ended = reason
         finally:
-            self._close_ticket(ticket, done, error)
+            self._close_ticket(ticket, done, ended)
 
     def _close_ticket(self, ticket: Ticket, done: int, error: FlowsieveError | None) -> None:
         ticket.done, ticket.error = done, error
