@@ -61,10 +61,8 @@ def build(frame: UdpFrame) -> bytes:
     """The bytes of a datagram, with the checksums that belong there."""
     length = _UDP.size + len(frame.payload)
     head = _UDP.pack(frame.source_port, frame.destination_port, length, 0)
-    # Zero would mean that there is no checksum.
-    check = (
-        _checksum(_pseudo_header(frame.source, frame.destination, length) + head + frame.payload) or 0xFFFF
-    )
+    covered = _pseudo_header(frame.source, frame.destination, length) + head + frame.payload
+    check = _checksum(covered) or 0xFFFF  # zero would mean that there is no checksum
     udp = head[:6] + check.to_bytes(2) + frame.payload
     ethernet = _ETHERNET.pack(frame.destination_mac, frame.source_mac, ETH_TYPES[frame.family])
     if frame.family == 6:

@@ -202,13 +202,11 @@ def _actions(instructions: bytes) -> tuple[Action, ...] | None:
 def _deliver(instructions: bytes, at: int) -> tuple[Deliver, int] | None:
     """The delivery that three actions from here on make, and where they end; None if they make none."""
     mac_at, address_at = at + 8, at + 16
-    for family, head in SET_DESTINATION.items():
-        if instructions.startswith(head, address_at):
-            width = WIDTH[family]
-            output_at = address_at + int.from_bytes(head[2:4])
-            break
-    else:
+    heads = SET_DESTINATION.items()
+    family = next((each for each, head in heads if instructions.startswith(head, address_at)), None)
+    if family is None:
         return None
+    width, output_at = WIDTH[family], address_at + int.from_bytes(SET_DESTINATION[family][2:4])
     if len(instructions) < output_at + 16:
         return None
     kind, size, port = struct.unpack_from("!HHI", instructions, output_at)
