@@ -19,7 +19,7 @@ from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.protocol.addresses import EVENT_PORT
 
 RECEIVE_BUFFER = 8 << 20  # bytes
-SEND_SECONDS = 1.0  # how long a full send buffer may hold us up
+SEND_SECONDS = 1  # how long a full send buffer may hold us up
 BATCH = 64  # datagrams read in one go, before others get their turn
 LARGEST = 0xFFFF
 KNOWN = 1 << 14  # addresses kept in the form that the kernel wants
@@ -141,10 +141,7 @@ def interface_index(name: str | None) -> int:
 
 def _opened(family: int) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_DGRAM)
-    whole, part = divmod(SEND_SECONDS, 1)
-    opened.setsockopt(
-        socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(whole), int(part * 1_000_000))
-    )
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", SEND_SECONDS, 0))
     return opened
 
 

@@ -63,9 +63,8 @@ class InbandTransport:
             del self._calls[asking.key]
         if asking.answer is not None:
             return asking.answer
-        why = (
-            "the connection was closed" if self._closed else f"no answer in time{self._trouble}{self._unread}"
-        )
+        late = f"no answer in time{self._trouble}{self._unread}"
+        why = "the connection was closed" if self._closed else late
         raise ControlLost(f"the controller did not answer {message['op']!r} through the network: {why}")
 
     async def close(self) -> None:

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from flowsieve.client.inbox import Event
@@ -34,9 +33,7 @@ class _Interest:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         with suppress(ControlLost):  # it is over in any case
             await self.cancel()
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from types import TracebackType
 
 from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
@@ -58,9 +57,7 @@ class LocalSubscription:
     def __enter__(self) -> LocalSubscription:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.cancel()
 
 

@@ -64,18 +64,12 @@ class FlowColumns:
                 "and only tables of prefixes can be followed over all addresses at once"
             )
         length = np.array([prefix.length for prefix in prefixes], dtype=np.uint8)
-        hi = _left_aligned(
-            [
-                prefix.bits if prefix.length <= 64 else prefix.bits >> (prefix.length - 64)
-                for prefix in prefixes
-            ],
-            np.minimum(length, 64),
-        )
+        high = [each.bits if each.length <= 64 else each.bits >> (each.length - 64) for each in prefixes]
+        hi = _left_aligned(high, np.minimum(length, 64))
         lo = np.zeros_like(hi)
         long = np.flatnonzero(length > 64)
-        lo[long] = _left_aligned(
-            [prefixes[i].bits & ((1 << (prefixes[i].length - 64)) - 1) for i in long], length[long] - 64
-        )
+        low = [each.bits & ((1 << (each.length - 64)) - 1) for each in (prefixes[i] for i in long)]
+        lo[long] = _left_aligned(low, length[long] - 64)
         words, astray = _port_words(flows, ports)
         return cls(
             family=np.array([prefix.family for prefix in prefixes], dtype=np.int8),

@@ -67,13 +67,8 @@ def tight(old: Table, changes: Sequence[Change], capacity: int) -> list[Change]:
             wide |= set(table[max(holding, key=lambda dz: dz.length)])
     cover = tuple(sorted(wide))
     steps = [Change(top, old.get(top), cover)] if old.get(top) != cover else []
-    steps += [
-        Change(dz, old[dz], None) for dz in sorted(disturbed & below_old, key=lambda dz: (dz.length, dz.bits))
-    ]
-    steps += [
-        Change(dz, None, new[dz])
-        for dz in sorted(disturbed & below_new, key=lambda dz: (-dz.length, dz.bits))
-    ]
+    steps += roomy([Change(dz, old[dz], None) for dz in disturbed & below_old])
+    steps += roomy([Change(dz, None, new[dz]) for dz in disturbed & below_new])
     if new.get(top) != cover:
         steps.append(Change(top, cover, new.get(top)))
     return steps

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 from flowsieve.errors import BadMessage
 
@@ -60,10 +61,8 @@ def build(frame: UdpFrame) -> bytes:
     """The bytes of a datagram, with the checksums that belong there."""
     length = _UDP.size + len(frame.payload)
     head = _UDP.pack(frame.source_port, frame.destination_port, length, 0)
-    # Zero would mean that there is no checksum.
-    check = (
-        _checksum(_pseudo_header(frame.source, frame.destination, length) + head + frame.payload) or 0xFFFF
-    )
+    covered = _pseudo_header(frame.source, frame.destination, length) + head + frame.payload
+    check = _checksum(covered) or 0xFFFF  # zero would mean that there is no checksum
     udp = head[:6] + check.to_bytes(2) + frame.payload
     ethernet = _ETHERNET.pack(frame.destination_mac, frame.source_mac, ETH_TYPES[frame.family])
     if frame.family == 6:
@@ -77,40 +76,33 @@ def build(frame: UdpFrame) -> bytes:
 
 def parse(data: bytes) -> UdpFrame:
     """The datagram that some bytes are; BadMessage if they are none, whatever they are."""
-    if len(data) < _ETHERNET.size:
-        raise BadMessage(f"{len(data)} bytes hold no Ethernet header")
-    destination_mac, source_mac, kind = _ETHERNET.unpack_from(data)
+    destination_mac, source_mac, kind = _unpack(_ETHERNET, data, "Ethernet")
     family = FAMILIES.get(kind)
     if family is None:
         raise BadMessage(f"a packet of type {kind:#06x}; right is {', '.join(map(hex, FAMILIES))}")
     source, destination, hops, udp = (_ipv4 if family == 4 else _ipv6)(data[_ETHERNET.size :])
-    if len(udp) < _UDP.size:
-        raise BadMessage(f"{len(udp)} bytes hold no UDP header")
-    source_port, destination_port, length, check = _UDP.unpack_from(udp)
+    source_port, destination_port, length, check = _unpack(_UDP, udp, "UDP")
     if length != len(udp):
         raise BadMessage(f"the UDP header speaks of {length} bytes, and there are {len(udp)}")
     unsummed = family == 4 and not check  # allowed in IPv4
     if not unsummed and (not check or _checksum(_pseudo_header(source, destination, length) + udp)):
         raise BadMessage(f"the UDP checksum {check:#06x} does not hold")
-    return UdpFrame(
-        source_mac,
-        destination_mac,
-        source,
-        destination,
-        source_port,
-        destination_port,
-        udp[_UDP.size :],
-        hops,
-    )
+    ports, payload = (source_port, destination_port), udp[_UDP.size :]
+    return UdpFrame(source_mac, destination_mac, source, destination, *ports, payload, hops)
 
 
 Parts = tuple[bytes, bytes, int, bytes]  # source, destination, hops, what comes behind
 
 
+def _unpack(header: struct.Struct, data: bytes, what: str) -> tuple[Any, ...]:
+    """The fields of the header that some bytes begin with."""
+    if len(data) < header.size:
+        raise BadMessage(f"{len(data)} bytes hold no {what} header")
+    return header.unpack_from(data)
+
+
 def _ipv6(data: bytes) -> Parts:
-    if len(data) < _IPV6.size:
-        raise BadMessage(f"{len(data)} bytes hold no IPv6 header")
-    first, length, protocol, hops, source, destination = _IPV6.unpack_from(data)
+    first, length, protocol, hops, source, destination = _unpack(_IPV6, data, "IPv6")
     if first >> 28 != 6:
         raise BadMessage(f"an IPv6 packet of version {first >> 28}")
     if protocol != UDP:
@@ -121,9 +113,7 @@ def _ipv6(data: bytes) -> Parts:
 
 
 def _ipv4(data: bytes) -> Parts:
-    if len(data) < _IPV4.size:
-        raise BadMessage(f"{len(data)} bytes hold no IPv4 header")
-    first, _, length, _, fragment, hops, protocol, _, source, destination = _IPV4.unpack_from(data)
+    first, _, length, _, fragment, hops, protocol, _, source, destination = _unpack(_IPV4, data, "IPv4")
     if first != 0x45:
         raise BadMessage(f"an IPv4 header that begins with {first:#04x}; right is 0x45, without options")
     if fragment & ~_DO_NOT_FRAGMENT:

@@ -125,11 +125,11 @@ class _Fields:
 
     def counts(self, name: str) -> Mapping[str, int] | None:
         found = self._message.get(name)
-        if found is None:
-            return None
-        if not isinstance(found, Mapping) or not all(
-            isinstance(key, str) and type(value) is int and 0 <= value <= MAX_NUMBER
-            for key, value in found.items()
-        ):
+        if found is not None and not (isinstance(found, Mapping) and all(map(_is_count, found.items()))):
             raise BadMessage(f"{name} = {shown(found)}; it is an object of names and whole numbers")
         return found
+
+
+def _is_count(item: tuple[object, object]) -> bool:
+    name, value = item
+    return isinstance(name, str) and type(value) is int and 0 <= value <= MAX_NUMBER

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
@@ -25,16 +27,11 @@ from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
-from flowsieve.serving.site.switches_section import (
-    ACCESS_KEYS,
-    NAMES,
-    SWITCHES,
-    check_listened,
-    read_access,
-)
+from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.southbound.switch_access import SwitchAccess
 
+T = TypeVar("T")
 CONTROLLER = "controller"
 KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *ACCESS_KEYS)
 DEADLINE_SECONDS = 30.0
@@ -162,15 +159,7 @@ def read_config(path: Path) -> Config:
     if access is None:
         return Config(path, index, network, service)
     assert network is not None
-    return Config(
-        path,
-        index,
-        network,
-        service,
-        access,
-        finds_links=_finds_links(top),
-        finds_hosts=_finds_hosts(top, network),
-    )
+    return Config(path, index, network, service, access, _finds_links(top), _finds_hosts(top, network))
 
 
 def _finds_links(top: Section) -> bool:
@@ -190,10 +179,9 @@ def _check_finding(top: Section, network: Network, service: ServiceSettings) -> 
 
 def _check_http(top: Section, service: ServiceSettings) -> None:
     if not service.http:
+        missing = "[controller] of a network that is no lab has no http"
         right = 'right is http = ["tcp:127.0.0.1:7420"] or a socket\'s path'
-        top.section(CONTROLLER).wrong(
-            "http", f"[controller] of a network that is no lab has no http; {right}"
-        )
+        top.section(CONTROLLER).wrong("http", f"{missing}; {right}")
 
 
 def _numbered(top: Section, network: Network, numbers: Numbers) -> Network | None:
@@ -230,7 +218,7 @@ def _read_service(top: Section) -> ServiceSettings:
         http=_addresses(section),
         lease=_seconds(section, "lease", default.lease),
         deadline=_seconds(section, "deadline", default.deadline),
-        inband=_truth(section, "inband", default.inband),
+        inband=_checked(section, "inband", default.inband, lambda it: isinstance(it, bool), "true or false"),
         inband_rate=_count(section, "inband_rate", default.inband_rate),
         most_calls=_count(section, "most_calls", default.most_calls),
     )
@@ -248,25 +236,24 @@ def _addresses(section: Section) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _truth(section: Section, key: str, default: bool) -> bool:
-    value = section.table.get(key, default)
-    if not isinstance(value, bool):
-        section.wrong(key, f"{key} is {shown(value)}; right is true or false")
-        return default
-    return value
-
-
 def _count(section: Section, key: str, default: int) -> int:
-    value = section.table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
-        section.wrong(key, f"{key} is {shown(value)}; right is a whole number from 1 to {LARGEST_COUNT}")
-        return default
-    return value
+    right = f"a whole number from 1 to {LARGEST_COUNT}"
+    return _checked(section, key, default, lambda it: type(it) is int and 1 <= it <= LARGEST_COUNT, right)
 
 
 def _seconds(section: Section, key: str, default: float) -> float:
-    value = section.table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_LEASE:
-        section.wrong(key, f"{key} is {shown(value)}; right is a number of seconds up to {LONGEST_LEASE:g}")
+    right = f"a number of seconds up to {LONGEST_LEASE:g}"
+
+    def fits(value: Any) -> bool:
+        return type(value) in (int, float) and 0 < value <= LONGEST_LEASE
+
+    return float(_checked(section, key, default, fits, right))
+
+
+def _checked(section: Section, key: str, default: T, fits: Callable[[Any], bool], right: str) -> T:
+    """The value of a key where it fits, and else its default."""
+    value: T = section.table.get(key, default)
+    if not fits(value):
+        section.wrong(key, f"{key} is {shown(value)}; right is {right}")
         return default
-    return float(value)
+    return value

@@ -7,11 +7,10 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
@@ -27,6 +26,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
+from flowsieve.serving.chores import at_work
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.event_router import EventRouter, packets_to
@@ -44,35 +44,22 @@ CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
 BOUNDED_ENTRIES = 100  # the same where tables have a capacity: requests are then replayed one by one
 LOOK_SECONDS = 1.0
-COLLECT_AFTER = (
-    20_000,
-    20,
-    50,
-)  # objects, and rounds: requests leave few cycles, and a full collection is slow
+# Objects, and rounds: requests leave few cycles, and a full collection is slow.
+COLLECT_AFTER = (20_000, 20, 50)
 
 
+@dataclass(eq=False)
 class Daemon:
     """A controller at work; `serving` makes one."""
 
-    def __init__(
-        self,
-        config: Config,
-        site: Site,
-        dispatcher: Dispatcher,
-        desk: CallHandler,
-        promises: Promises,
-        metrics: Metrics,
-        discoverer: Discoverer,
-        explorer: Explorer | None = None,
-    ) -> None:
-        self.config = config
-        self.discoverer = discoverer
-        self.explorer = explorer
-        self.site = site
-        self.dispatcher = dispatcher
-        self.desk = desk
-        self.promises = promises
-        self.metrics = metrics
+    config: Config
+    site: Site
+    dispatcher: Dispatcher
+    desk: CallHandler
+    promises: Promises
+    metrics: Metrics
+    discoverer: Discoverer
+    explorer: Explorer | None = None
 
     async def reload(self) -> int:
         """Take up what has changed in the configuration; returns how many flow operations follow.
@@ -157,46 +144,32 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
-                    metrics.watch(_sources(dispatcher, desk, journal, inband, discoverer, site))
+                    daemon = Daemon(config, site, dispatcher, desk, promises, metrics, discoverer)
+                    metrics.watch(_sources(daemon, journal, inband))
                     chores = [_keep_short(dispatcher), promises.run()]
-                    explorer = None
                     if config.finds:
-                        explorer = await _exploring(config, dispatcher, discoverer, desk, tokens)
-                        chores.append(explorer.run())
+                        daemon.explorer = await _exploring(daemon, tokens)
+                        chores.append(daemon.explorer.run())
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
-                        async with taking_calls(desk, dispatcher, site.calls, metrics), _at_work(chores):
-                            yield Daemon(
-                                config, site, dispatcher, desk, promises, metrics, discoverer, explorer
-                            )
+                        async with taking_calls(desk, dispatcher, site.calls, metrics), at_work(*chores):
+                            yield daemon
                 await inband.close()
             await _compact(dispatcher)
     finally:
         await journal.close()
 
 
-@asynccontextmanager
-async def _at_work(chores: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Chores that go on for the time of an `async with` block."""
-    tasks = [asyncio.create_task(chore) for chore in chores]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _exploring(
-    config: Config, dispatcher: Dispatcher, discoverer: Discoverer, desk: CallHandler, tokens: Tokens
-) -> Explorer:
+async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
     """Have the network found, if it was not yet; returns who goes on finding."""
+    config, dispatcher = daemon.config, daemon.dispatcher
 
     def told(topology: Topology) -> None:
         tokens.topology = topology
-        desk.groups = event_groups(topology, dispatcher.encoding.family)
+        daemon.desk.groups = event_groups(topology, dispatcher.encoding.family)
 
-    explorer = Explorer(dispatcher, discoverer, told, links=config.finds_links, hosts=config.finds_hosts)
+    links, hosts = config.finds_links, config.finds_hosts
+    explorer = Explorer(dispatcher, daemon.discoverer, told, links=links, hosts=hosts)
     if not dispatcher.state.found:
         await explorer.first(CONNECT_SECONDS)
         await _connected(dispatcher)
@@ -217,14 +190,8 @@ def _desk(
     )
 
 
-def _sources(
-    dispatcher: Dispatcher,
-    desk: CallHandler,
-    journal: SqliteJournal,
-    inband: InbandServer,
-    discoverer: Discoverer,
-    site: Site,
-) -> Sources:
+def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> Sources:
+    dispatcher, desk = daemon.dispatcher, daemon.desk
     return Sources(
         dispatcher,
         connected=lambda: dispatcher.reachable,
@@ -233,7 +200,7 @@ def _sources(
         clients=lambda: len(desk.leases),
         journal_bytes=lambda: journal.size,
         inband=lambda: asdict(inband.counters),
-        differences=lambda: (*discoverer.differences, *site.differences),
+        differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
     )
 
 

@@ -92,11 +92,9 @@ class NumberedSwitches(LiveSwitches):
     def _port_of(self, switch: str) -> Callable[[int], int | None]:
         """What gives the port of a number, or None where the topology has none."""
         numbers = self._numbers(switch)
-        return (
-            {number: port for port, number in numbers.items()}.get
-            if numbers is not None
-            else lambda same: same
-        )
+        if numbers is None:
+            return lambda same: same
+        return {number: port for port, number in numbers.items()}.get
 
     def _number(self, switch: str, port: int) -> int:
         numbers = self._numbers(switch)

@@ -60,9 +60,8 @@ class FittedTables:
         weights: Weights = BY_VOLUME,
     ) -> None:
         self.compiler = compiler
-        switches = compiler.topology.switches
         if isinstance(capacity, int):
-            capacity = dict.fromkeys(switches, capacity)
+            capacity = dict.fromkeys(compiler.topology.switches, capacity)
         self.capacity: Mapping[str, int] = capacity or {}
         self.weights = weights
         self._coarse: dict[str, Coarse] = {}
@@ -158,18 +157,13 @@ class FittedTables:
         if needed <= limit * (WASTEFUL if coarse else 1) and (capacity != 1 or needed == 0):
             self._coarse.pop(switch, None)
             return False
-        self._coarse[switch] = coarsened(
-            self.compiler,
-            switch,
-            limit,
-            self.weights,
-            math.inf if capacity == 1 else coarse.price if coarse else None,
-        )
-        fewest = len(self._coarse[switch].table)
-        if fewest > limit:
-            self._coarse.pop(switch)
+        price = math.inf if capacity == 1 else coarse.price if coarse else None
+        made = coarsened(self.compiler, switch, limit, self.weights, price)
+        if (fewest := len(made.table)) > limit:
+            self._coarse.pop(switch, None)
             needed = fewest + (fewest > 1)  # with the one that is kept
             raise TableFull(switch=switch, needed=needed, capacity=capacity)
+        self._coarse[switch] = made
         return True
 
 

@@ -42,11 +42,6 @@ class Ranges:
             end=kernel.ends_of(*begin, length + encoding.ahead),
         )
 
-    @property
-    def cuts(self) -> tuple[Keys, Keys]:
-        """The keys at which one of them begins or ends."""
-        return self.begin, self.end
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms:

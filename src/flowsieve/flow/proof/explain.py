@@ -121,10 +121,8 @@ class _Case:
         texts = [str(dz) for dz, _ in walks]
         if not any(missed.dz.covers(dz) for dz, _ in walks):
             return f"its dz do not hold the event's {' or '.join(texts)}"
-        return (
-            "; ".join(self._stops(missed.endpoint, walks))
-            or f"nothing leads from {self.publisher} to {missed.endpoint}"
-        )
+        stops = "; ".join(self._stops(missed.endpoint, walks))
+        return stops or f"nothing leads from {self.publisher} to {missed.endpoint}"
 
     def _stops(self, host: str, walks: Sequence[tuple[Dz, Sequence[Step]]]) -> Iterator[str]:
         """Where a packet was at a port that the host is behind, and was not sent out of it."""

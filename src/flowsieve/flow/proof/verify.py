@@ -188,9 +188,8 @@ class _Case:
 
     def _space(self, columns: Sequence[FlowColumns], family: int, *ranges: Ranges) -> _Space:
         flats = [flatten(part, family) for part in columns]
-        atoms = Atoms.between(
-            [(flat.hi, flat.lo) for flat in flats] + [cut for r in ranges for cut in r.cuts]
-        )
+        cuts = [cut for each in ranges for cut in (each.begin, each.end)]
+        atoms = Atoms.between([(flat.hi, flat.lo) for flat in flats] + cuts)
         return _Space(family, atoms, atoms.sent(flats, self.wiring))
 
     def _follow(self, space: _Space, offered: Ranges, wanted: Ranges) -> tuple[list[_Fault], list[_Fault]]:

@@ -15,12 +15,11 @@ from typing import Any, Protocol
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import shown
+from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Origin
 from flowsieve.control.request import Op, Request, free_id
-from flowsieve.control.requests.ledger import Ledger, RequestRecord
-from flowsieve.control.state import ControlState, Outcome
+from flowsieve.control.requests.ledger import RequestRecord
 from flowsieve.errors import BadInput, BadMessage, Busy, Denied, FlowsieveError, nearest
-from flowsieve.header.encoding import Encoding
 from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_in, refusal
 from flowsieve.protocol.call import HELLO, Call
 from flowsieve.protocol.welcome import Welcome
@@ -35,31 +34,6 @@ AT_ONCE = 64  # calls of one session
 MOST_AT_ONCE = 4096  # calls of all
 TICK_SECONDS = 0.5
 _REQUESTS = {op.value: op for op in Op}
-
-
-class RequestService(Protocol):
-    """What serves requests: a controller, as far as clients are concerned."""
-
-    @property
-    def state(self) -> ControlState: ...
-
-    @property
-    def encoding(self) -> Encoding: ...
-
-    @property
-    def ledger(self) -> Ledger: ...
-
-    async def submit(
-        self, request: Request, origin: Origin | None = None, *, patience: float | None = None
-    ) -> Outcome:
-        """Serve a request; returns when the switches have acknowledged it."""
-        ...
-
-    async def acknowledged(
-        self, request: Request, origin: Origin | None = None, *, patience: float | None = None
-    ) -> None:
-        """Wait until a request that was taken before is served; it is taken back where it is not."""
-        ...
 
 
 class Observer(Protocol):
@@ -81,7 +55,7 @@ class CallHandler:
 
     def __init__(
         self,
-        service: RequestService,
+        service: Dispatcher,
         groups: Mapping[str, str],
         interface: str | None = None,
         *,

@@ -6,7 +6,6 @@ something carries the token of the host that it is for.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from flowsieve.errors import BadMessage, FlowsieveError
 from flowsieve.protocol.answer import answer_of
 from flowsieve.scenario.plain import plain_flows, plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.chores import at_work
 from flowsieve.serving.http import views
 from flowsieve.serving.http.http_connection import Respond
 from flowsieve.serving.http.server import HttpServer
@@ -135,13 +135,9 @@ async def taking_calls(
     Clients' interests stay in force when it ends: switches go on without their controller.
     """
     quick = {(b"POST", CALLS.encode()): partial(_call, calls)}
-    async with HttpServer(make_app(calls, dispatcher, metrics), addresses, quick) as server:
-        leases = asyncio.create_task(calls.run())
-        try:
-            yield server
-        finally:
-            leases.cancel()
-            await asyncio.gather(leases, return_exceptions=True)
+    app = make_app(calls, dispatcher, metrics)
+    async with HttpServer(app, addresses, quick) as server, at_work(calls.run()):
+        yield server
 
 
 def _call(calls: CallHandler, body: bytes, respond: Respond) -> None:

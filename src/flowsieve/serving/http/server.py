@@ -7,7 +7,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from starlette.types import ASGIApp
@@ -51,9 +50,7 @@ class HttpServer:
         self._state.tasks.add(asyncio.create_task(self._check()))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._close()
 
     @property

@@ -60,26 +60,20 @@ def _switches(sources: Sources) -> Iterator[Metric]:
         reached.add_metric([switch], switch in connected)
         settled.add_metric([switch], switch not in troubles)
     yield from (flows, capacity, reached, settled)
-    yield _one(_gauge("switches", "Switches of the network"), len(state.topology.switches))
-    yield _one(
-        _gauge("switches_connected", "Switches that are connected"),
-        sum(switch in connected for switch in state.topology.switches),
-    )
-    yield _one(
-        CounterMetricFamily("flowsieve_flow_operations", "Flow operations that switches have acknowledged"),
-        dispatcher.operations,
-    )
+    yield _one("switches", "Switches of the network", len(state.topology.switches))
+    there = connected.intersection(state.topology.switches)
+    yield _one("switches_connected", "Switches that are connected", len(there))
+    done = "Flow operations that switches have acknowledged"
+    yield CounterMetricFamily("flowsieve_flow_operations", done, dispatcher.operations)
 
 
 def _links(sources: Sources) -> Iterator[Metric]:
     state = sources.dispatcher.state
-    yield _one(_gauge("links", "Links of the network"), len(state.topology.links))
-    yield _one(_gauge("links_down", "Links that the trees do without"), len(state.down))
-    yield _one(_gauge("links_suppressed", "Links left out as flapping"), len(sources.suppressed()))
-    yield _one(
-        _gauge("trees_whole", "Whether the trees follow the cabling and no edge of them is fenced"),
-        sources.dispatcher.mended,
-    )
+    yield _one("links", "Links of the network", len(state.topology.links))
+    yield _one("links_down", "Links that the trees do without", len(state.down))
+    yield _one("links_suppressed", "Links left out as flapping", len(sources.suppressed()))
+    whole = "Whether the trees follow the cabling and no edge of them is fenced"
+    yield _one("trees_whole", whole, sources.dispatcher.mended)
     kinds = Counter(difference.kind for difference in sources.differences())
     differences = _gauge("differences", "Points in which the network is not as configured", "kind")
     for kind in DifferenceKind:
@@ -102,15 +96,14 @@ def _service(sources: Sources) -> Iterator[Metric]:
         inband.add_metric([what], count)
     yield from (interests, queues, inband)
     if sources.clients is not None:
-        yield _one(_gauge("clients", "Sessions of clients"), sources.clients())
+        yield _one("clients", "Sessions of clients", sources.clients())
     if sources.journal_bytes is not None:
-        yield _one(_gauge("journal_bytes", "Size of the journal"), sources.journal_bytes())
+        yield _one("journal_bytes", "Size of the journal", sources.journal_bytes())
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"flowsieve_{name}", text, labels=labels)
 
 
-def _one(family: GaugeMetricFamily | CounterMetricFamily, value: float) -> Metric:
-    family.add_metric([], value)
-    return family
+def _one(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"flowsieve_{name}", text, value)

@@ -117,22 +117,13 @@ class OwnSite:
         old, new = self._config, config
         if new.access is None or old.network is None or new.network is None:
             raise BadInput(f"{config.path} has no [switches] any more; that takes a restart")
-        added = tuple(switch for switch in new.access.identities if switch not in self.access.identities)
-        kept = replace(
-            new.access,
-            identities={
-                switch: new.access.identities[switch]
-                for switch in new.access.identities
-                if switch not in added
-            },
-            hosts=self.access.hosts,
-        )
-        if (
-            kept != self.access
-            or (added and not old.finds_links)
-            or with_switches(old.network.topology, added)
-            != with_switches(new.network.topology, (), first=old.network.topology.switches)
-        ):
+        named = new.access.identities
+        added = tuple(switch for switch in named if switch not in self.access.identities)
+        identities = {switch: identity for switch, identity in named.items() if switch not in added}
+        kept = replace(new.access, identities=identities, hosts=self.access.hosts)
+        grown = with_switches(old.network.topology, added)
+        wanted = with_switches(new.network.topology, (), first=old.network.topology.switches)
+        if kept != self.access or (added and not old.finds_links) or grown != wanted:
             raise BadInput(
                 f"{config.path} now has other switches, addresses, ports, links or hosts; that takes a restart"
             )
@@ -155,25 +146,15 @@ def described(known: Topology, site: Topology) -> Topology:
 
     A switch that is not configured any more is forgotten with its links, unless there are hosts at it.
     """
-    gone = [
-        switch for switch in known.switches if switch not in site.switches and not known.attached_at(switch)
-    ]
+    gone = [each for each in known.switches if each not in site.switches and not known.attached_at(each)]
     known = without(known, [edge for edge in edges_of(known) if not edge.isdisjoint(gone)])
-    numbers = {
-        switch: {near: known.number(switch, near) for near in known.neighbours(switch)}
-        for switch in known.switches
-    }
-    for switch in site.switches:
-        row = {near: site.number(switch, near) for near in site.neighbours(switch)}
-        numbers[switch] = {**numbers.get(switch, {}), **row}
+    numbers: dict[str, dict[str, int]] = {}
+    for network in (known, site):
+        for switch in network.switches:
+            for near in network.neighbours(switch):
+                numbers.setdefault(switch, {})[near] = network.number(switch, near)
     switches = tuple(each for each in dict.fromkeys((*known.switches, *site.switches)) if each not in gone)
-    return Topology(
-        switches,
-        known.links,
-        known.attached,
-        {each: row for each, row in numbers.items() if row},
-        known.kinds,
-    )
+    return Topology(switches, known.links, known.attached, numbers, known.kinds)
 
 
 def with_switches(topology: Topology, switches: Iterable[str], first: Iterable[str] = ()) -> Topology:

@@ -70,6 +70,9 @@ class JoinedTables:
         begin, rows = np.cumsum([0, *map(len, tables)]), np.cumsum([0, *entries])
         width = max(table.ports.shape[1] for table in tables)
         ports = [np.pad(table.ports, ((0, 0), (0, width - table.ports.shape[1]))) for table in tables]
+        entry = [
+            np.where(each.entry < 0, -1, each.entry + row) for each, row in zip(tables, rows, strict=False)
+        ]
         return cls(
             tables=tuple(tables),
             wiring=wiring,
@@ -77,12 +80,7 @@ class JoinedTables:
             rows=rows,
             hi=np.concatenate([table.hi for table in tables]),
             lo=np.concatenate([table.lo for table in tables]),
-            entry=np.concatenate(
-                [
-                    np.where(table.entry < 0, -1, table.entry + row)
-                    for table, row in zip(tables, rows, strict=False)
-                ]
-            ),
+            entry=np.concatenate(entry),
             outputs=Outputs(*walk_kernel.list_ports(begin, np.concatenate(ports), wiring.first, wiring.far)),
         )
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from flowsieve.errors import SwitchError
 
-MAX_STEPS = (
-    5_000_000  # what one call of `advance` or `settle` will do before it takes the network for a storm
-)
+# What one call of `advance` or `settle` will do before it takes the network for a storm.
+MAX_STEPS = 5_000_000
 
 
 class VirtualClock:

@@ -152,21 +152,17 @@ class EmbeddedNetwork:
         start = self._wiring.home[self._host_numbers(publishers)]
         if not len(start) == len(hi) == len(lo):
             raise BadInput(f"{len(start)} publishers for {len(hi)} and {len(lo)} halves of addresses")
-        hi, lo = (
-            np.require(half, np.uint64, ["C", "W"]) for half in (hi, lo)
-        )  # as the kernel is compiled for
-        joined = self._joined_tables(family)
+        # As the kernel is compiled for.
+        hi, lo = (np.require(half, np.uint64, ["C", "W"]) for half in (hi, lo))
+        joined, limit = self._joined_tables(family), self.hop_limit
         if joined is None:
             to = [address_of(family, *key) for key in zip(hi.tolist(), lo.tolist(), strict=True)]
             packets = zip(start.tolist(), sources or [0] * len(to), to, strict=True)
-            batch = walk_plainly(
-                self._wiring, self._switches, family, packets, self.hop_limit, self._slot_packets
-            )
-            self.expired += batch.expired
-            return batch
-        batch, entry_packets = joined.walk(start, hi, lo, self.hop_limit, self._slot_packets)
-        for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
-            switch.count_rows(entry_packets[begin:end])
+            batch = walk_plainly(self._wiring, self._switches, family, packets, limit, self._slot_packets)
+        else:
+            batch, entry_packets = joined.walk(start, hi, lo, limit, self._slot_packets)
+            for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
+                switch.count_rows(entry_packets[begin:end])
         self.expired += batch.expired
         return batch
 

@@ -44,9 +44,8 @@ class Switch:
         self._masked = 0  # how many entries match more than a destination prefix
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
-        self._row_packets: NDArray[np.int64] | None = (
-            None  # matched since the last change, by row of the table
-        )
+        # Matched since the last change, by row of the table.
+        self._row_packets: NDArray[np.int64] | None = None
 
     @property
     def flows(self) -> tuple[Flow, ...]:

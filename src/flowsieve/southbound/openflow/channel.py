@@ -170,10 +170,9 @@ class Channel:
             ask, connection = session.ask, session.connection
             entries = (await ask(connection.list_service(), EntriesListed)).entries
             todo = changes(entries, (await ask(connection.list_meters(), MetersListed)).meters, punts)
-            if todo.new_meters:
-                await ask(connection.change_meters(todo.new_meters, ofp.OFPMC_ADD), BatchApplied)
-            if todo.changed_meters:
-                await ask(connection.change_meters(todo.changed_meters, ofp.OFPMC_MODIFY), BatchApplied)
+            for meters, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
+                if meters:
+                    await ask(connection.change_meters(meters, how), BatchApplied)
             if todo.install or todo.remove:
                 await ask(connection.serve(todo.install, todo.remove), BatchApplied)
             if todo.old_meters:
@@ -246,11 +245,8 @@ class Channel:
         # The switch does not say how much room it has: it had room for what the owner held when it came to that one.
         listed = await session.ask(session.connection.list_entries(), EntriesListed)
         owner = ops[why.op_index].flow.owner
-        held = {
-            (entry.match, entry.priority)
-            for entry in listed.entries
-            if entry.owner == owner and not entry.service
-        }
+        own = [entry for entry in listed.entries if entry.owner == owner and not entry.service]
+        held = {(entry.match, entry.priority) for entry in own}
         for op in ops[: why.op_index]:
             key = match_bytes(op.flow.match), op.flow.priority
             if op.kind is OpKind.INSTALL:

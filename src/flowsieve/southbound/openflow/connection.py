@@ -24,19 +24,14 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, delete_strict
 from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
-from flowsieve.southbound.openflow.punts import (
-    Meter,
-    install,
-    meter_mod,
-    meters_request,
-    service_request,
-)
+from flowsieve.southbound.openflow.punts import Meter, install, meter_mod, meters_request, service_request
 from flowsieve.southbound.openflow.transactions import LISTS, BundleTransaction, Phase, PlainTransaction
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next
 MOST_QUEUED = 4096  # messages that may wait for a slow switch, before packets are dropped
 _XIDS = 1 << 32
+_ENDS = {Phase.COMMITTING: ofp.OFPBCT_COMMIT_REPLY, Phase.DISCARDING: ofp.OFPBCT_DISCARD_REPLY}
 
 
 class ConnectionState(Enum):
@@ -58,7 +53,7 @@ class OpenFlowConnection:
         self._xid = 0
         self._batch: BundleTransaction | None = None
         self._change: PlainTransaction | None = None
-        self._listings: dict[type, tuple[int, list[Any]]] = {}
+        self._listings: dict[wire.ListKind, tuple[int, list[Any]]] = {}
         self._out.append(wire.hello(self._next()))
 
     # What we ask.
@@ -74,12 +69,7 @@ class OpenFlowConnection:
 
     def remove(self, entries: Sequence[SwitchEntry]) -> int:
         """Have entries removed whatever they match, as a batch."""
-
-        def packed(first: int, bundle: int) -> Iterator[bytes]:
-            for xid, entry in enumerate(entries, first):
-                yield wire.bundle_add(xid, bundle, delete_strict(xid, entry))
-
-        return self._begin(len(entries), packed)
+        return self.serve((), entries)
 
     def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]) -> int:
         """Have service entries made, each with the number of its meter, and others removed, as a batch."""
@@ -94,19 +84,19 @@ class OpenFlowConnection:
 
     def list_entries(self) -> int:
         """Ask for all entries."""
-        return self._list(wire.StatsPart, wire.entries_request)
+        return self._list(wire.ListKind.ENTRIES, wire.entries_request)
 
     def list_service(self) -> int:
         """Ask for the service entries."""
-        return self._list(wire.StatsPart, service_request)
+        return self._list(wire.ListKind.ENTRIES, service_request)
 
     def list_ports(self) -> int:
         """Ask for all ports."""
-        return self._list(wire.PortsPart, ports_request)
+        return self._list(wire.ListKind.PORTS, ports_request)
 
     def list_meters(self) -> int:
         """Ask for all meters."""
-        return self._list(wire.MetersPart, meters_request)
+        return self._list(wire.ListKind.METERS, meters_request)
 
     def fence(self, port: Port, closed: bool) -> int:
         """Have a port fenced or opened."""
@@ -174,9 +164,9 @@ class OpenFlowConnection:
         raise ProtocolError(f"the peer refused the connection: {message.reason}")
 
     def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
-        for part, (asked, _) in self._listings.items():
+        for kind, (asked, _) in self._listings.items():
             if xid == asked:
-                raise ProtocolError(f"the switch does not list its {LISTS[part].what}: {message.reason}")
+                raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
         change = self._change
         if change is not None and (xid - change.first) % _XIDS < change.count:
             change.failure = change.failure or message
@@ -211,26 +201,20 @@ class OpenFlowConnection:
         batch = self._batch
         if batch is not None and message == (batch.bundle, ofp.OFPBCT_OPEN_REPLY):
             return ()
-        ends = {
-            Phase.COMMITTING: ofp.OFPBCT_COMMIT_REPLY,
-            Phase.DISCARDING: ofp.OFPBCT_DISCARD_REPLY,
-        }
-        if batch is None or xid != batch.awaited or message != (batch.bundle, ends.get(batch.phase)):
+        if batch is None or xid != batch.awaited or message != (batch.bundle, _ENDS.get(batch.phase)):
             raise ProtocolError(f"the peer answered for a bundle that is not under way (xid {xid})")
         return self._end_batch(batch)
 
-    def _on_list(
-        self, xid: int, message: wire.StatsPart | wire.PortsPart | wire.MetersPart
-    ) -> Iterable[ConnectionEvent]:
-        part = type(message)
-        asked, items = self._listings.get(part, (None, []))
+    def _on_list(self, xid: int, message: wire.ListPart) -> Iterable[ConnectionEvent]:
+        kind = message.kind
+        asked, items = self._listings.get(kind, (None, []))
         if xid != asked:
-            raise ProtocolError(f"the peer listed {LISTS[part].what} that nobody asked for (xid {xid})")
-        items.extend(LISTS[part].read(message.body))
+            raise ProtocolError(f"the peer listed {kind.name.lower()} that nobody asked for (xid {xid})")
+        items.extend(LISTS[kind].read(message.body))
         if message.more:
             return ()
-        del self._listings[part]
-        return (LISTS[part].event(xid, tuple(items)),)
+        del self._listings[kind]
+        return (LISTS[kind].event(xid, tuple(items)),)
 
     def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[ConnectionEvent]:
         return (message,)
@@ -241,10 +225,10 @@ class OpenFlowConnection:
     def _ignore(self, xid: int, message: wire.OpenFlowMessage) -> Iterable[ConnectionEvent]:
         return ()
 
-    def _list(self, part: type, request: Callable[[int], bytes]) -> int:
-        assert self.state is ConnectionState.READY and part not in self._listings
+    def _list(self, kind: wire.ListKind, request: Callable[[int], bytes]) -> int:
+        assert self.state is ConnectionState.READY and kind not in self._listings
         xid = self._next()
-        self._listings[part] = xid, []
+        self._listings[kind] = xid, []
         self._out.append(request(xid))
         return xid
 
@@ -296,9 +280,7 @@ REACTIONS: dict[tuple[ConnectionState, type], Callable[..., Iterable[ConnectionE
     (ConnectionState.READY, wire.Failed): OpenFlowConnection._on_failure,
     (ConnectionState.READY, wire.Barrier): OpenFlowConnection._on_barrier,
     (ConnectionState.READY, wire.BundleReply): OpenFlowConnection._on_bundle_reply,
-    (ConnectionState.READY, wire.StatsPart): OpenFlowConnection._on_list,
-    (ConnectionState.READY, wire.PortsPart): OpenFlowConnection._on_list,
-    (ConnectionState.READY, wire.MetersPart): OpenFlowConnection._on_list,
+    (ConnectionState.READY, wire.ListPart): OpenFlowConnection._on_list,
     (ConnectionState.READY, wire.Monitored): OpenFlowConnection._on_monitor,
     (ConnectionState.READY, wire.PacketIn): OpenFlowConnection._on_notice,
     (ConnectionState.READY, wire.PortStatus): OpenFlowConnection._on_notice,

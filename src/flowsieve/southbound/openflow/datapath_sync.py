@@ -40,6 +40,8 @@ WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
 FULL = 0.002  # seconds before we dial again where too many callers wait
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Command = tuple[str, Sequence[str]]
+# What shows that there is no Open vSwitch to ask: no answer at all, or one that it would not give.
+NOBODY_THERE = (FileNotFoundError, ConnectionRefusedError, EOFError, ValueError, KeyError, TypeError)
 
 
 class DatapathBehind(SwitchError):
@@ -110,14 +112,7 @@ class DatapathSync:
             raise DatapathBehind(
                 f"no word from the datapath at {self._control} within {LONGEST:g} s"
             ) from None
-        except (
-            FileNotFoundError,
-            ConnectionRefusedError,
-            EOFError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as error:
+        except NOBODY_THERE as error:
             self._hang_up()
             raise Unreachable(str(error) or type(error).__name__) from None
         except OSError as error:

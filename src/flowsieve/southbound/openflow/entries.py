@@ -121,32 +121,34 @@ def match_in(match: bytes) -> Match | None:
         if length is not None:
             number, shift = int.from_bytes(match[_ADDRESS_AT : _ADDRESS_AT + width]), 8 * width - length
             bits = number >> shift
-            return (
-                PrefixMatch(Prefix(6 if width == 16 else 4, bits, length))
-                if bits << shift == number
-                else None
-            )
+            whole = bits << shift == number
+            return PrefixMatch(Prefix(6 if width == 16 else 4, bits, length)) if whole else None
     parts = _parts(match)
     found = match_on(*parts) if parts is not None else None
     return found if found is not None and match == match_bytes(found) else None
 
 
+def fields_in(match: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The fields that a match asks for, each as its head and its value."""
+    (length,) = struct.unpack_from("!H", match, 2)
+    at = 4
+    while at + 4 <= length:
+        end = at + 4 + match[at + 3]
+        yield match[at : at + 4], match[at + 4 : end]
+        at = end
+
+
 def _parts(match: bytes) -> tuple[Masked | None, Masked] | None:
     """What a match asks of the source and the destination, whatever else it asks for; None if it names no family."""
-    (length,) = struct.unpack_from("!H", match, 2)
-    family, at = None, 4
+    family = None
     found: dict[bool, Masked] = {}  # by whether it is the source
-    while at + 4 <= length:
-        field = match[at : at + 4]
-        end = at + 4 + field[3]
-        value = match[at + 4 : end]
+    for field, value in fields_in(match):
         if field == _ETH_TYPE:
             family = _FAMILIES.get(value)
         elif (number := int.from_bytes(field[:3]) >> 1) in _ADDRESSES:
             of, source = _ADDRESSES[number]
             if (part := _masked(of, value, bool(field[2] & 1))) is not None:
                 found[source], family = part, family or of
-        at = end
     if family is None or any(part.family != family for part in found.values()):
         return None
     return found.get(True), found.get(False, Masked(family, 0, 0))
@@ -200,13 +202,11 @@ def _actions(instructions: bytes) -> tuple[Action, ...] | None:
 def _deliver(instructions: bytes, at: int) -> tuple[Deliver, int] | None:
     """The delivery that three actions from here on make, and where they end; None if they make none."""
     mac_at, address_at = at + 8, at + 16
-    for family, head in SET_DESTINATION.items():
-        if instructions.startswith(head, address_at):
-            width = WIDTH[family]
-            output_at = address_at + int.from_bytes(head[2:4])
-            break
-    else:
+    heads = SET_DESTINATION.items()
+    family = next((each for each, head in heads if instructions.startswith(head, address_at)), None)
+    if family is None:
         return None
+    width, output_at = WIDTH[family], address_at + int.from_bytes(SET_DESTINATION[family][2:4])
     if len(instructions) < output_at + 16:
         return None
     kind, size, port = struct.unpack_from("!HHI", instructions, output_at)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
@@ -89,9 +88,7 @@ class OpenFlowFabric(Fabric):
             self._own(self._channels[switch].keep_dialling(address, partial(self._check_identity, switch)))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._server is not None:
             self._server.close()
         for task in self._tasks:

@@ -124,9 +124,8 @@ class Packer:
             if flow.owner != owner:
                 owner, mark = flow.owner, _mark(flow.owner)
             match = flow.match
-            if isinstance(
-                match, PrefixMatch
-            ):  # as `match_bytes` does it, without joining what is joined below
+            # As `match_bytes` does it, without joining what is joined below.
+            if isinstance(match, PrefixMatch):
                 prefix = match.destination
                 shape = SHAPES[prefix.family][prefix.length]
                 before, behind, match_size = shape.before, shape.behind, shape.size

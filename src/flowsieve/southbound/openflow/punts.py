@@ -18,13 +18,14 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.header.address import address_text
 from flowsieve.header.frame import UDP
-from flowsieve.southbound.openflow.entries import SwitchEntry
+from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.wire import (
     FIELDS,
     PROTOCOL,
     SERVICE_COOKIE,
     TABLE,
     ProtocolError,
+    entry_mod,
     to_bytes,
 )
 
@@ -119,23 +120,12 @@ def service_request(xid: int) -> bytes:
 def install(xid: int, punt: Punt, meter: int) -> bytes:
     """The entry that hands packets over, whole, as far as its meter lets them through."""
     to_controller = parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)
-    return to_bytes(
-        parser.OFPFlowMod(
-            PROTOCOL,
-            cookie=SERVICE_COOKIE,
-            table_id=TABLE,
-            command=ofp.OFPFC_ADD,
-            priority=punt.priority,
-            out_port=ofp.OFPP_ANY,
-            out_group=ofp.OFPG_ANY,
-            match=_match(punt),
-            instructions=[
-                parser.OFPInstructionMeter(meter),
-                parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [to_controller]),
-            ],
-        ),
-        xid,
-    )
+    instructions = [
+        parser.OFPInstructionMeter(meter),
+        parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [to_controller]),
+    ]
+    mod = entry_mod(ofp.OFPFC_ADD, SERVICE_COOKIE, punt.priority, _match(punt), instructions)
+    return to_bytes(mod, xid)
 
 
 def meters_in(body: bytes) -> Iterator[Meter]:
@@ -165,13 +155,7 @@ Fields = frozenset[tuple[bytes, bytes]]
 
 def match_fields(match: bytes) -> Fields:
     """The fields that a match asks for, with their values."""
-    (length,) = struct.unpack_from("!H", match, 2)
-    found, at = [], 4
-    while at + 4 <= length:
-        end = at + 4 + match[at + 3]
-        found.append((match[at : at + 4], match[at + 4 : end]))
-        at = end
-    return frozenset(found)
+    return frozenset(fields_in(match))
 
 
 def meter_of(instructions: bytes) -> int | None:

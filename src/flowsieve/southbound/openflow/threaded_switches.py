@@ -9,7 +9,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from flowsieve.errors import FlowsieveError, SwitchError
@@ -55,9 +54,7 @@ class OpenFlowSwitches:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def wait_connected(self, seconds: float = 3.0) -> None:
@@ -105,17 +102,15 @@ class OpenFlowSwitches:
             await asyncio.Event().wait()  # until cancelled
 
     async def _carry_out(self, ticket: Ticket, ops: Sequence[FlowOp]) -> None:
-        done: int = 0
-        error: FlowsieveError | None = SwitchError(
-            f"the connection to switch {ticket.switch} was closed meanwhile"
-        )
+        ended: FlowsieveError | None
+        done, ended = 0, SwitchError(f"the connection to switch {ticket.switch} was closed meanwhile")
         try:
             await self.fabric.apply(ticket.switch, ops)
-            done, error = len(ops), None
+            done, ended = len(ops), None
         except FlowsieveError as reason:
-            error = reason
+            ended = reason
         finally:
-            self._close_ticket(ticket, done, error)
+            self._close_ticket(ticket, done, ended)
 
     def _close_ticket(self, ticket: Ticket, done: int, error: FlowsieveError | None) -> None:
         ticket.done, ticket.error = done, error

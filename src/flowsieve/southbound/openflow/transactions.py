@@ -47,13 +47,12 @@ class PlainTransaction:
 class List(NamedTuple):
     """How the parts of a list are read, and what is made of them."""
 
-    what: str
     read: Callable[[bytes], Iterable[Any]]
     event: Callable[[int, tuple[Any, ...]], ConnectionEvent]
 
 
-LISTS: dict[type, List] = {
-    wire.StatsPart: List("entries", entries_in, EntriesListed),
-    wire.PortsPart: List("ports", ports_in, PortsListed),
-    wire.MetersPart: List("meters", meters_in, MetersListed),
+LISTS = {
+    wire.ListKind.ENTRIES: List(entries_in, EntriesListed),
+    wire.ListKind.PORTS: List(ports_in, PortsListed),
+    wire.ListKind.METERS: List(meters_in, MetersListed),
 }

@@ -7,7 +7,8 @@ lengths: several of os-ken's parsers never end where a length inside a message i
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -108,6 +109,14 @@ class PacketIn(NamedTuple):
     data: bytes
 
 
+class ListKind(IntEnum):
+    """What a switch lists, as its multipart messages number it."""
+
+    ENTRIES = ofp.OFPMP_FLOW
+    PORTS = ofp.OFPMP_PORT_DESC
+    METERS = ofp.OFPMP_METER_CONFIG
+
+
 class PortStatus(NamedTuple):
     """A port came, went, or changed; `up` says whether it can carry packets now."""
 
@@ -116,23 +125,10 @@ class PortStatus(NamedTuple):
     up: bool
 
 
-class StatsPart(NamedTuple):
-    """A part of the answer to a request for entries."""
+class ListPart(NamedTuple):
+    """A part of the answer to a request for a list; `kind` says of what."""
 
-    body: bytes
-    more: bool
-
-
-class PortsPart(NamedTuple):
-    """A part of the answer to a request for ports."""
-
-    body: bytes
-    more: bool
-
-
-class MetersPart(NamedTuple):
-    """A part of the answer to a request for meters."""
-
+    kind: ListKind
     body: bytes
     more: bool
 
@@ -166,9 +162,7 @@ OpenFlowMessage = (
     | Features
     | PacketIn
     | PortStatus
-    | StatsPart
-    | PortsPart
-    | MetersPart
+    | ListPart
     | Monitored
     | Barrier
     | BundleReply
@@ -217,11 +211,8 @@ def _failed(frame: OpenFlowFrame) -> Failed:
     if message.type == ofp.OFPET_EXPERIMENTER:
         return Failed(False, f"error {message.exp_type} of experimenter {message.experimenter:#x}")
     full = (message.type, message.code) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
-    kind, code = (
-        ofp.ofp_error_type_to_str(message.type),
-        ofp.ofp_error_code_to_str(message.type, message.code),
-    )
-    return Failed(full, f"{kind} {code}")
+    code = ofp.ofp_error_code_to_str(message.type, message.code)
+    return Failed(full, f"{ofp.ofp_error_type_to_str(message.type)} {code}")
 
 
 def _packet_in(frame: OpenFlowFrame) -> PacketIn:
@@ -239,12 +230,13 @@ def _port_status(frame: OpenFlowFrame) -> PortStatus:
     return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
-def _list_part(frame: OpenFlowFrame) -> StatsPart | PortsPart | MetersPart | Monitored | Other:
+def _list_part(frame: OpenFlowFrame) -> ListPart | Monitored | Other:
     kind, flags = struct.unpack_from("!HH", frame.data, _HEADER.size)
     if kind == ofp.OFPMP_FLOW_MONITOR:
         return Monitored(frozenset(owner for event, owner in _updates(frame.data) if event in _FOREIGN))
-    part = _LISTS.get(kind)
-    return part(frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE)) if part else Other(frame.type)
+    if kind not in set(ListKind):
+        return Other(frame.type)
+    return ListPart(ListKind(kind), frame.data[16:], bool(flags & ofp.OFPMPF_REPLY_MORE))
 
 
 def _updates(data: bytes) -> Iterator[tuple[int, int | None]]:
@@ -272,11 +264,6 @@ def _other(frame: OpenFlowFrame) -> Other:
 
 # Changes that others made, and a monitor that missed some.
 _FOREIGN = {ofp.OFPFME_ADDED, ofp.OFPFME_REMOVED, ofp.OFPFME_MODIFIED, ofp.OFPFME_RESUMED}
-_LISTS: dict[int, type[StatsPart] | type[PortsPart] | type[MetersPart]] = {
-    ofp.OFPMP_FLOW: StatsPart,
-    ofp.OFPMP_PORT_DESC: PortsPart,
-    ofp.OFPMP_METER_CONFIG: MetersPart,
-}
 _DECODERS: dict[int, Callable[[OpenFlowFrame], OpenFlowMessage]] = {
     ofp.OFPT_HELLO: _hello,
     ofp.OFPT_ERROR: _failed,
@@ -400,15 +387,21 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
                 actions += [parser.OFPActionSetField(**{where: address})]
             actions += [parser.OFPActionOutput(action.port)]
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
+    match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
+    return entry_mod(COMMANDS[op.kind], cookie, op.flow.priority, match, instructions)
+
+
+def entry_mod(command: int, cookie: int, priority: int, match: Any, instructions: Sequence[Any]) -> Any:
+    """What makes, changes or removes an entry of our table, as a message of os-ken's."""
     return parser.OFPFlowMod(
         PROTOCOL,
-        cookie=cookie_of(op.flow.owner),
+        cookie=cookie,
         table_id=TABLE,
-        command=COMMANDS[op.kind],
-        priority=op.flow.priority,
+        command=command,
+        priority=priority,
         out_port=ofp.OFPP_ANY,  # with os-ken's own 0, a removal would remove nothing
         out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(**fields),
+        match=match,
         instructions=instructions,
     )
 
