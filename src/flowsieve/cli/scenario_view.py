@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,8 @@ def encoded(written: Mapping[str, int], bits: int, folder: Path) -> None:
     view.out.print(f"{what} encoded in up to {bits} bits{rejected}; into {folder}")
 
 
-def verdict(result: Mapping[str, Any], flows: int, switches: int) -> None:
-    where = f"{flows:,} flows in {switches:,} switches"
+def verdict(result: Mapping[str, Any], tables: Mapping[str, Sized]) -> None:
+    where = f"{sum(map(len, tables.values())):,} flows in {len(tables):,} switches"
     proved = f"proved: {where} deliver all that is wanted, once, and nothing loops"
     view.out.print(view.good(result["holds"], proved, f"does not hold: {where}"))
     share = result["false_positive_share"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,14 @@ err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 def print_json(result: object) -> None:
     """The one object on standard output that machines read."""
     print(json.dumps(result), flush=True)
+
+
+def answer(as_json: bool, result: object, tell: Callable[[], None]) -> None:
+    """What a command found: an object for machines, or else what it tells people."""
+    if as_json:
+        print_json(result)
+    else:
+        tell()
 
 
 def error(problem: Exception) -> None:
