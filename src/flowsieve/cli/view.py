@@ -16,6 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from flowsieve.scenario.play import Progress as Watcher
 
+Facts = Mapping[str, str | Text]  # names, and what there is to say of each
 MOST = 8  # names of a list that are shown
 
 out = Console(highlight=False, markup=False, emoji=False)
@@ -59,7 +60,7 @@ def note(what: str, reasons: Sequence[str], of: int) -> None:
     list_reasons(err, f"{what}:", reasons, of)
 
 
-def facts(rows: Mapping[str, str | Text]) -> Table:
+def facts(rows: Facts) -> Table:
     """Names and what there is to say of each, side by side."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
