@@ -79,7 +79,7 @@ class Hatched:
 
 
 def main() -> None:
-    from flowsieve.cli import main as cli
+    from flowsieve.cli.main import main as cli
     from flowsieve.content.filter import Filter
     from flowsieve.content.schema import Schema
     from flowsieve.control.request import Op, Request
