@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowsieve.cli import view
-from flowsieve.cli.options import Control, Host, Json, Token
+from flowsieve.cli.options import Control, Host, Json, Token, option
 from flowsieve.config.files import csv_header, csv_rows, decode, place, read_bytes
 from flowsieve.content.event import EventBatch, check_event
 from flowsieve.content.filter import Filter
@@ -43,12 +43,8 @@ def sub(
     control: Control = None,
     host: Host = None,
     token: Token = None,
-    count: Annotated[
-        int | None, typer.Option("--count", metavar="N", help="End after so many events.", min=1)
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", help="End after so many seconds.", min=0)
-    ] = None,
+    count: Annotated[int | None, option("N", "End after so many events.", min=1)] = None,
+    timeout: Annotated[float | None, option("S", "End after so many seconds.", min=0)] = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="At the end, on standard error, what was counted.")
     ] = False,
@@ -100,21 +96,11 @@ def pub(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Events: CSV with a header row, or JSON lines; - for standard input.",
-        ),
+        option("FILE", "Events: CSV with a header row, or JSON lines; - for standard input.", "--from"),
     ] = None,
-    advertise: Annotated[
-        str, typer.Option("--advertise", metavar="FILTER", help="What we promise to publish.")
-    ] = "True",
-    rate: Annotated[
-        float, typer.Option("--rate", metavar="R", help="Events per second; 0: as fast as it goes.", min=0)
-    ] = RATE,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", help="Publish all of it N times.", min=1)
-    ] = 1,
+    advertise: Annotated[str, option("FILTER", "What we promise to publish.")] = "True",
+    rate: Annotated[float, option("R", "Events per second; 0: as fast as it goes.", min=0)] = RATE,
+    repeat: Annotated[int, option("N", "Publish all of it N times.", min=1)] = 1,
     control: Control = None,
     host: Host = None,
     token: Token = None,
@@ -147,10 +133,8 @@ def pub(
                     sent, seconds = client.stats.sent, time.perf_counter() - start
 
     whole = _run(send())
-    if as_json:
-        print(json.dumps({"published": sent, "seconds": round(seconds, 3)}), flush=True)
-    else:
-        view.out.print(f"published {sent:,} event{'s' * (sent != 1)}")
+    result = {"published": sent, "seconds": round(seconds, 3)}
+    view.answer(as_json, result, lambda: view.out.print(f"published {sent:,} event{'s' * (sent != 1)}"))
     return 0 if whole else 1
 
 

@@ -15,7 +15,7 @@ import typer
 
 from flowsieve.cli import view
 from flowsieve.cli.lab import chosen
-from flowsieve.cli.options import Control, Json, LabName
+from flowsieve.cli.options import Control, Json, LabName, option
 from flowsieve.errors import BadInput, nearest
 from flowsieve.lab.machine import check_machine
 
@@ -70,9 +70,7 @@ def controller(
         bool, typer.Option("--dry-run", help="Only say what would be changed in the switches.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Tell what happens, on standard error.")] = False,
-    log_format: Annotated[
-        str, typer.Option("--log-format", metavar="F", help="How: text, or json, an object a line.")
-    ] = "text",
+    log_format: Annotated[str, option("F", "How: text, or json, an object a line.")] = "text",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object once it is ready, and nothing else.")
     ] = False,
@@ -98,12 +96,12 @@ def controller(
         from flowsieve.serving.preview import would_change
 
         changes = asyncio.run(would_change(setting, site))
-        if as_json:
-            print(json.dumps({"changes": changes}), flush=True)
-        elif not changes:
-            view.out.print("nothing would be changed")
-        for switch, kinds in {} if as_json else changes.items():
-            view.out.print(f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items()))
+        lines = [
+            f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items())
+            for switch, kinds in changes.items()
+        ]
+        told = "\n".join(lines) or "nothing would be changed"
+        view.answer(as_json, {"changes": changes}, lambda: view.out.print(told))
         return 0
 
     from flowsieve.serving.daemon import serve  # it takes a while to be imported
@@ -114,7 +112,7 @@ def controller(
             known = len(daemon.dispatcher.state.subscriptions)
             told = {"control": addresses[0], "http": addresses, "subscriptions": known}
             named = {"lab": found.name} if found is not None else {}
-            print(json.dumps(named | told | {"seconds": round(seconds, 3)}), flush=True)
+            view.print_json(named | told | {"seconds": round(seconds, 3)})
             return
         host, there = next(iter(topology.hosts), "HOST"), len(topology.switches)
         if found is not None:
@@ -133,11 +131,7 @@ def controller(
     return 0
 
 
-def status(
-    control: Control = None,
-    lab: LabName = None,
-    as_json: Json = False,
-) -> int:
+def status(control: Control = None, lab: LabName = None, as_json: Json = False) -> int:
     """Ask a controller how it stands; the exit status is 1 if something is not as it should be."""
     from flowsieve.client.http_transport import HttpTransport
 
@@ -149,10 +143,7 @@ def status(
             await transport.close()
 
     found = asyncio.run(ask())
-    if as_json:
-        print(json.dumps(found), flush=True)
-    else:
-        view.out.print(view.facts(_status_rows(found)))
+    view.answer(as_json, found, lambda: view.out.print(view.facts(_status_rows(found))))
     return 0 if found["ready"] else 1
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from flowsieve.cli import lab_view, view
-from flowsieve.cli.options import Json, LabName
+from flowsieve.cli.options import WHICH_LAB, Json, LabName, option
 from flowsieve.config.files import is_file
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
@@ -44,13 +44,7 @@ def up_command(
         ),
     ],
     name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            envvar="FLOWSIEVE_LAB",
-            help="What to call it; by default lab1, lab2, …",
-        ),
+        str | None, option("NAME", "What to call it; by default lab1, lab2, …", envvar="FLOWSIEVE_LAB")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -59,10 +53,8 @@ def up_command(
     start = time.perf_counter()
     lab = up(wanted, name)
     seconds = time.perf_counter() - start
-    if as_json:
-        view.print_json(lab.to_json() | {"seconds": round(seconds, 3)})
-    else:
-        lab_view.up(lab, seconds)
+    result = lab.to_json() | {"seconds": round(seconds, 3)}
+    view.answer(as_json, result, lambda: lab_view.up(lab, seconds))
     return 0
 
 
@@ -70,12 +62,7 @@ def up_command(
 def down_command(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            envvar="FLOWSIEVE_LAB",
-            help="Which lab; not needed if there is only one.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="[NAME]", envvar="FLOWSIEVE_LAB", help=WHICH_LAB, show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All labs that no running program owns.")] = False,
     as_json: Json = False,
@@ -88,10 +75,8 @@ def down_command(
     for lab in some:
         down(lab)
     names = [lab.name for lab in some]
-    if as_json:
-        view.print_json({"down": names})
-    else:
-        view.out.print(f"{', '.join(names) or 'nothing'} taken down")
+    told = f"{', '.join(names) or 'nothing'} taken down"
+    view.answer(as_json, {"down": names}, lambda: view.out.print(told))
     return 0
 
 
@@ -100,10 +85,8 @@ def list_command(as_json: Json = False) -> int:
     """Show the labs of this machine."""
     check_machine()
     found = labs()
-    if as_json:
-        view.print_json({"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]})
-        return 0
-    lab_view.listed(found)
+    result = {"labs": [lab.to_json() | {"up": lab.is_up} for lab in found]}
+    view.answer(as_json, result, lambda: lab_view.listed(found))
     return 0
 
 
@@ -177,7 +160,7 @@ def chosen(name: str | None) -> Lab:
         return find(name)
     free = [lab for lab in labs() if _is_free(lab)]
     if not free:
-        raise BadInput("there is no lab; `flowsieve lab up ring:4` makes one")
+        raise BadInput(lab_view.NO_LAB)
     if len(free) > 1:
         raise BadInput(
             f"there are the labs {', '.join(lab.name for lab in free)}; name the one that is meant"

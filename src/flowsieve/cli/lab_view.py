@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from flowsieve.cli import view
 from flowsieve.lab.lab import Lab
 
+NO_LAB = "there is no lab; `flowsieve lab up ring:4` makes one"
+
 
 def up(lab: Lab, seconds: float) -> None:
     topology = lab.topology
@@ -27,7 +29,7 @@ def up(lab: Lab, seconds: float) -> None:
 
 def listed(labs: Sequence[Lab]) -> None:
     if not labs:
-        view.out.print("there is no lab; `flowsieve lab up ring:4` makes one")
+        view.out.print(NO_LAB)
     for lab in labs:
         state = view.good(lab.is_up, "up", "dead; `flowsieve lab down` clears it away")
         owner = "" if lab.owner is None else f", of process {lab.owner}"

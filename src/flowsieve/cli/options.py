@@ -3,80 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from flowsieve.errors import BadInput
 
-SCHEMA = "A file with a [schema]."
-EVENTS = "Events: id and the attributes."
-SUBSCRIPTIONS = "Subscriptions: id, filter."
-FOLDER = "The folder to write into."
+
+def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value; unless names are given, it is called like the parameter."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+SCHEMA = option("S.toml", "A file with a [schema].")
+EVENTS = option("E", "Events: id and the attributes.")
+SUBSCRIPTIONS = option("F", "Subscriptions: id, filter.")
 
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: schema, index, network, steps.")
 ]
 FlowsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--flows", metavar="flows.json", help="Judge these tables, not those the scenario ends with."
-    ),
+    Path | None, option("flows.json", "Judge these tables, not those the scenario ends with.")
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
 ]
-Control = Annotated[
-    str | None,
-    typer.Option(
-        "--control",
-        metavar="ADDRESS",
-        envvar="FLOWSIEVE_CONTROL",
-        help="Where the controller takes requests: http://HOST:PORT or unix:PATH; for pub and sub also inband.",
-    ),
-]
-Host = Annotated[
-    str | None,
-    typer.Option("--host", metavar="H", envvar="FLOWSIEVE_HOST", help="The name of this host."),
-]
-Token = Annotated[
-    str | None,
-    typer.Option("--token", metavar="T", envvar="FLOWSIEVE_TOKEN", help="The token of this host."),
-]
-LabName = Annotated[
-    str | None,
-    typer.Option(
-        "--lab", metavar="NAME", envvar="FLOWSIEVE_LAB", help="Which lab; not needed if there is only one."
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="M",
-        help="Where Spark runs: local[*], spark://HOST:PORT, sc://HOST:PORT; by default SPARK_REMOTE or local[*].",
-    ),
-]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help=FOLDER)]
+CONTROL = "Where the controller takes requests: http://HOST:PORT or unix:PATH; for pub and sub also inband."
+Control = Annotated[str | None, option("ADDRESS", CONTROL, envvar="FLOWSIEVE_CONTROL")]
+Host = Annotated[str | None, option("H", "The name of this host.", envvar="FLOWSIEVE_HOST")]
+Token = Annotated[str | None, option("T", "The token of this host.", envvar="FLOWSIEVE_TOKEN")]
+WHICH_LAB = "Which lab; not needed if there is only one."
+LabName = Annotated[str | None, option("NAME", WHICH_LAB, envvar="FLOWSIEVE_LAB")]
+MASTER = "Where Spark runs: local[*], spark://HOST:PORT, sc://HOST:PORT; by default SPARK_REMOTE or local[*]."
+Master = Annotated[str | None, option("M", MASTER)]
+Out = Annotated[Path, option("DIR", "The folder to write into.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
-SchemaFile = Annotated[Path, typer.Option("--schema", metavar="S.toml", help=SCHEMA)]
+SchemaFile = Annotated[Path, SCHEMA]
 SchemaOfPlans = Annotated[
-    Path | None,
-    typer.Option(
-        "--schema", metavar="S.toml", help="A file with a [schema], for plans that do not say theirs."
-    ),
+    Path | None, option("S.toml", "A file with a [schema], for plans that do not say theirs.")
 ]
-Events = Annotated[Path, typer.Option("--events", metavar="E", help=EVENTS)]
-MaybeEvents = Annotated[Path | None, typer.Option("--events", metavar="E", help=EVENTS)]
-Wanted = Annotated[Path, typer.Option("--subscriptions", metavar="F", help=SUBSCRIPTIONS)]
-MaybeWanted = Annotated[Path | None, typer.Option("--subscriptions", metavar="F", help=SUBSCRIPTIONS)]
-MaxBad = Annotated[
-    float, typer.Option("--max-bad", metavar="SHARE", help="The share of rows that may be broken.")
-]
-TimeColumn = Annotated[
-    str | None, typer.Option("--time", metavar="COLUMN", help="The column of times; by default `time`.")
-]
-MaxDz = Annotated[int, typer.Option("--max-dz", metavar="N", help="The most dz of a filter; 0: any number.")]
+Events = Annotated[Path, EVENTS]
+MaybeEvents = Annotated[Path | None, EVENTS]
+Wanted = Annotated[Path, SUBSCRIPTIONS]
+MaybeWanted = Annotated[Path | None, SUBSCRIPTIONS]
+MaxBad = Annotated[float, option("SHARE", "The share of rows that may be broken.")]
+TimeColumn = Annotated[str | None, option("COLUMN", "The column of times; by default `time`.", "--time")]
+MaxDz = Annotated[int, option("N", "The most dz of a filter; 0: any number.")]
 
 
 def check_max_dz(max_dz: int) -> None:

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from flowsieve.cli import pipeline_view, view
-from flowsieve.cli.options import (
-    SCHEMA,
-    Events,
-    Json,
-    Master,
-    MaxBad,
-    MaybeWanted,
-    Out,
-    Overwrite,
-    SchemaFile,
-    TimeColumn,
-    Wanted,
-)
+from flowsieve.cli import options, pipeline_view, view
+from flowsieve.cli.options import option
 from flowsieve.errors import BadInput
 from flowsieve.pipeline.reading.schema_file import read_schema, write_schema
 from flowsieve.pipeline.runtime.frame_files import check_format, check_free, write_frame
@@ -46,43 +35,30 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _choice(name: str, what: str) -> Any:
-    return typer.Option(f"--{name}", metavar="WORD", help=f"{what}: {', '.join(CHOICES[name])}.")
+    return option("WORD", f"{what}: {', '.join(CHOICES[name])}.")
 
 
 def synth(
-    out: Out,
-    events: Annotated[int, typer.Option("--events", metavar="N", help="How many events.")],
-    subscriptions: Annotated[
-        int, typer.Option("--subscriptions", metavar="N", help="How many subscriptions.")
-    ],
+    out: options.Out,
+    events: Annotated[int, option("N", "How many events.")],
+    subscriptions: Annotated[int, option("N", "How many subscriptions.")],
     kind: Annotated[str, _choice("kind", "What it is like")] = str(DEFAULTS["kind"]),
-    attributes: Annotated[
-        int, typer.Option("--attributes", metavar="N", help="How many attributes an event has.")
-    ] = 8,
-    bits: Annotated[int, typer.Option("--bits", metavar="N", help="Attributes go from 0 to 2^N - 1.")] = 12,
-    hotspots: Annotated[int, typer.Option("--hotspots", metavar="N", help="How many hotspots, 1 to 8.")] = 8,
-    exponent: Annotated[
-        float, typer.Option("--exponent", metavar="X", help="The exponent of their zipf popularity.")
-    ] = 1.0,
+    attributes: Annotated[int, option("N", "How many attributes an event has.")] = 8,
+    bits: Annotated[int, option("N", "Attributes go from 0 to 2^N - 1.")] = 12,
+    hotspots: Annotated[int, option("N", "How many hotspots, 1 to 8.")] = 8,
+    exponent: Annotated[float, option("X", "The exponent of their zipf popularity.")] = 1.0,
     variance: Annotated[str, _choice("variance", "How dimensions differ in spread")] = "random",
     correlation: Annotated[str, _choice("correlation", "How dimensions hang together")] = "none",
     selectivity: Annotated[str, _choice("selectivity", "How dimensions differ in width of boxes")] = "same",
-    width: Annotated[float, typer.Option("--width", metavar="SHARE", help="Mean width of a box.")] = 0.25,
-    drift: Annotated[
-        float,
-        typer.Option("--drift", metavar="SHARE", help="How far hotspots move from first to last event."),
-    ] = 0.0,
-    hosts: Annotated[
-        int, typer.Option("--hosts", metavar="N", help="Give events and subscriptions hosts.")
-    ] = 0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another one draws other data.")] = 0,
-    format: Annotated[str, typer.Option("--format", metavar="WORD", help="parquet or csv.")] = "parquet",
-    parts: Annotated[
-        int | None, typer.Option("--parts", metavar="N", help="Files per table; the data is the same.")
-    ] = None,
-    overwrite: Overwrite = False,
-    master: Master = None,
-    as_json: Json = False,
+    width: Annotated[float, option("SHARE", "Mean width of a box.")] = 0.25,
+    drift: Annotated[float, option("SHARE", "How far hotspots move from first to last event.")] = 0.0,
+    hosts: Annotated[int, option("N", "Give events and subscriptions hosts.")] = 0,
+    seed: Annotated[int, option("N", "Another one draws other data.")] = 0,
+    format: Annotated[str, option("WORD", "parquet or csv.")] = "parquet",
+    parts: Annotated[int | None, option("N", "Files per table; the data is the same.")] = None,
+    overwrite: options.Overwrite = False,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Draw a workload: events, subscriptions and their schema.
 
@@ -112,36 +88,26 @@ def synth(
             write_frame(wanted, out / names["subscriptions"])
         seconds = time.perf_counter() - start
     files = {name: str(out / file) for name, file in names.items()}
-    if as_json:
-        view.print_json(
-            given | {"events": events, "subscriptions": subscriptions, "files": files, "seconds": seconds}
-        )
-    else:
-        drawn_in = (
-            f"{events:,} events and {subscriptions:,} subscriptions, {kind}, seed {seed}, in {seconds:.1f} s"
-        )
-        view.out.print(view.facts({"drawn": drawn_in, "written": ", ".join(files.values())}))
+    told = f"{events:,} events and {subscriptions:,} subscriptions, {kind}, seed {seed}, in {seconds:.1f} s"
+    rows = {"drawn": told, "written": ", ".join(files.values())}
+    result = given | {"events": events, "subscriptions": subscriptions, "files": files, "seconds": seconds}
+    view.answer(as_json, result, lambda: view.out.print(view.facts(rows)))
     return 0
 
 
 def ingest(
     events: Annotated[
-        Path | None,
-        typer.Option("--events", metavar="E", help="Events: CSV, JSON lines, Parquet, or a folder of them."),
+        Path | None, option("E", "Events: CSV, JSON lines, Parquet, or a folder of them.")
     ] = None,
-    subscriptions: MaybeWanted = None,
-    schema: Annotated[Path | None, typer.Option("--schema", metavar="S.toml", help=SCHEMA)] = None,
-    infer: Annotated[
-        Path | None, typer.Option("--infer", metavar="S.toml", help="Find the schema, and write it here.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write what is good, and what was set aside.")
-    ] = None,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    overwrite: Overwrite = False,
-    master: Master = None,
-    as_json: Json = False,
+    subscriptions: options.MaybeWanted = None,
+    schema: Annotated[Path | None, options.SCHEMA] = None,
+    infer: Annotated[Path | None, option("S.toml", "Find the schema, and write it here.")] = None,
+    out: Annotated[Path | None, option("DIR", "Write what is good, and what was set aside.")] = None,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    overwrite: options.Overwrite = False,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Read events and subscriptions, say what is wrong with them, and write them as Parquet.
 
@@ -195,21 +161,19 @@ def ingest(
                     write_frame(intake.events, out / "events.parquet")
                 if subscribed is not None:
                     write_frame(subscribed.subscriptions.frame(work.spark), out / "subscriptions.parquet")
-    if as_json:
-        view.print_json(result | {"schema": declared.to_json()})
-    else:
-        pipeline_view.intake(result, declared, infer, out, time.perf_counter() - started)
+    told = partial(pipeline_view.intake, result, declared, infer, out, time.perf_counter() - started)
+    view.answer(as_json, result | {"schema": declared.to_json()}, told)
     return 0
 
 
 def stats(
-    schema: SchemaFile,
-    events: Events,
-    subscriptions: Wanted,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    master: Master = None,
-    as_json: Json = False,
+    schema: options.SchemaFile,
+    events: options.Events,
+    subscriptions: options.Wanted,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Show what a workload is like: spread, matches, overlap and selectivity per dimension; who gets how much."""
     space = read_schema(schema)
@@ -223,8 +187,5 @@ def stats(
             found = statistics(intake.events, subscribed.subscriptions.boxes)
         read = {"events": intake.account.to_json(), "subscriptions": subscribed.account.to_json()}
         result = found.to_json() | {"read": read, "seconds": time.perf_counter() - start}
-    if as_json:
-        view.print_json(result)
-    else:
-        pipeline_view.statistics(result)
+    view.answer(as_json, result, lambda: pipeline_view.statistics(result))
     return 0

@@ -28,20 +28,17 @@ def intake(
 def statistics(result: Mapping[str, Any]) -> None:
     traffic, events = result["traffic"], result["events"]
     share = result["unwanted"] / events if events else 0.0
-    view.out.print(
-        view.facts(
-            {
-                "events": f"{_account(result['read']['events'])}; "
-                f"{result['unwanted']:,} wanted by nobody ({share:.1%})",
-                "subscriptions": f"{_account(result['read']['subscriptions'])}; {result['boxes']:,} boxes",
-                "matches": f"{result['matches']:,}, {result['matches'] / max(1, events):.2f} per event; "
-                f"{result['overlap']:.1%} of the pairs of boxes overlap",
-                "traffic": f"a subscription gets {traffic['mean']:,.1f} events on average, {traffic['median']:,.0f} "
-                f"in the middle, {traffic['most']:,} at most; {traffic['none']:,} get none",
-                "seconds": f"{result['seconds']:.1f}; executors: {result['executors']}",
-            }
-        )
-    )
+    about: view.Facts = {
+        "events": f"{_account(result['read']['events'])}; "
+        f"{result['unwanted']:,} wanted by nobody ({share:.1%})",
+        "subscriptions": f"{_account(result['read']['subscriptions'])}; {result['boxes']:,} boxes",
+        "matches": f"{result['matches']:,}, {result['matches'] / max(1, events):.2f} per event; "
+        f"{result['overlap']:.1%} of the pairs of boxes overlap",
+        "traffic": f"a subscription gets {traffic['mean']:,.1f} events on average, {traffic['median']:,.0f} "
+        f"in the middle, {traffic['most']:,} at most; {traffic['none']:,} get none",
+        "seconds": f"{result['seconds']:.1f}; executors: {result['executors']}",
+    }
+    view.out.print(view.facts(about))
     head = ("dimension", "variance", "matched per event", "selectivity", "overlap", "principal")
     rows = [
         (

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import plan_view, view
-from flowsieve.cli.options import (
-    Events,
-    Json,
-    Master,
-    MaxBad,
-    MaxDz,
-    SchemaFile,
-    SchemaOfPlans,
-    TimeColumn,
-    Wanted,
-    check_max_dz,
-)
+from flowsieve.cli import options, plan_view, view
+from flowsieve.cli.options import option
 from flowsieve.errors import BadInput
 from flowsieve.index.dz import MAX_LENGTH
 from flowsieve.pipeline.reading.schema_file import read_schema
@@ -42,46 +31,30 @@ def add_to(app: typer.Typer) -> None:
 
 
 def plan(
-    schema: SchemaFile,
-    events: Events,
-    subscriptions: Wanted,
-    out: Annotated[Path, typer.Option("--out", metavar="PLAN.json", help="Where to write the plan.")],
+    schema: options.SchemaFile,
+    events: options.Events,
+    subscriptions: options.Wanted,
+    out: Annotated[Path, option("PLAN.json", "Where to write the plan.")],
     method: Annotated[
         str,
-        typer.Option(
-            "--method",
-            metavar="M",
-            help="ri, si, asi, lw, kd; one of them behind evs, emcs, cs, gs, brs or random (gs+asi); or auto.",
+        option(
+            "M", "ri, si, asi, lw, kd; one of them behind evs, emcs, cs, gs, brs or random (gs+asi); or auto."
         ),
     ] = "auto",
-    bits: Annotated[
-        int, typer.Option("--bits", metavar="N", help="The longest dz: 23 for IPv4, 112 for IPv6.")
-    ] = 23,
-    max_dz: Annotated[
-        int, typer.Option("--max-dz", metavar="N", help="The dz of a filter to plan for; 0: any number.")
-    ] = 32,
+    bits: Annotated[int, option("N", "The longest dz: 23 for IPv4, 112 for IPv6.")] = 23,
+    max_dz: Annotated[int, option("N", "The dz of a filter to plan for; 0: any number.")] = 32,
     dimensions: Annotated[
-        int | None,
-        typer.Option(
-            "--dimensions", metavar="N", help="How many a selection takes; by default as many as are best."
-        ),
+        int | None, option("N", "How many a selection takes; by default as many as are best.")
     ] = None,
-    deadline: Annotated[
-        float, typer.Option("--deadline", metavar="S", help="Seconds that auto may take.")
-    ] = 120.0,
+    deadline: Annotated[float, option("S", "Seconds that auto may take.")] = 120.0,
     hold_back: Annotated[
-        float,
-        typer.Option(
-            "--hold-back",
-            metavar="SHARE",
-            help="The share of events to keep for `evaluate`, the latest ones.",
-        ),
+        float, option("SHARE", "The share of events to keep for `evaluate`, the latest ones.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For a random selection.")] = 0,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    master: Master = None,
-    as_json: Json = False,
+    seed: Annotated[int, option("N", "For a random selection.")] = 0,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Make an index plan for events and subscriptions.
 
@@ -91,7 +64,7 @@ def plan(
     space = read_schema(schema)
     if not 1 <= bits <= MAX_LENGTH:
         raise BadInput(f"--bits is {bits}; right is 1 to {MAX_LENGTH}")
-    check_max_dz(max_dz)
+    options.check_max_dz(max_dz)
     if deadline <= 0:
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
     with working(view.progress, master, max_bad, time_column) as work:
@@ -129,43 +102,29 @@ def plan(
             "read": read,
             "seconds": time.monotonic() - started,
         }
-    if as_json:
-        view.print_json(result)
-    else:
-        plan_view.plan(result)
+    view.answer(as_json, result, lambda: plan_view.plan(result))
     return 0
 
 
 def evaluate(
-    plan: Annotated[
-        list[Path],
-        typer.Option("--plan", metavar="PLAN.json", help="A plan; several are judged in one pass."),
-    ],
-    events: Events,
-    subscriptions: Wanted,
-    schema: SchemaOfPlans = None,
-    max_dz: MaxDz = 32,
+    plan: Annotated[list[Path], option("PLAN.json", "A plan; several are judged in one pass.")],
+    events: options.Events,
+    subscriptions: options.Wanted,
+    schema: options.SchemaOfPlans = None,
+    max_dz: options.MaxDz = 32,
     sample: Annotated[
-        Path | None,
-        typer.Option(
-            "--sample", metavar="E2", help="Events that weigh covers, as `sample` in a scenario does."
-        ),
+        Path | None, option("E2", "Events that weigh covers, as `sample` in a scenario does.")
     ] = None,
     table: Annotated[
-        int | None,
-        typer.Option(
-            "--table",
-            metavar="N",
-            help="Covers for a whole table of N entries, in place of so many dz a filter.",
-        ),
+        int | None, option("N", "Covers for a whole table of N entries, in place of so many dz a filter.")
     ] = None,
     all_events: Annotated[
         bool, typer.Option("--all", help="Judge on all events, also on those that a plan was made from.")
     ] = False,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    master: Master = None,
-    as_json: Json = False,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Count what plans deliver, exactly, per subscription and in total.
 
@@ -173,7 +132,7 @@ def evaluate(
     A table is cut by the events of --sample, or else by those that the plan was made from.
     """
     started = time.perf_counter()
-    check_max_dz(max_dz)
+    options.check_max_dz(max_dz)
     if table is not None and table < 1:
         raise BadInput(f"--table is {table}; right is a number of entries from 1 on")
     declared = None if schema is None else read_schema(schema)
@@ -217,10 +176,7 @@ def evaluate(
     result = plans[0] | budget | {"seconds": time.perf_counter() - started}
     if len(plans) > 1:
         result["plans"] = plans
-    if as_json:
-        view.print_json(result)
-    else:
-        plan_view.evaluation(result, plans)
+    view.answer(as_json, result, lambda: plan_view.evaluation(result, plans))
     return 1 if any(score.false_negatives for score in scores.values()) else 0
 
 

@@ -10,17 +10,14 @@ from flowsieve.cli import view
 
 def plan(result: Mapping[str, Any]) -> None:
     on = result["planned_on"]
-    view.out.print(
-        view.facts(
-            {
-                "plan": f"{result['method']}: {result['kind']}, {result['bits']} bits over "
-                f"{', '.join(result['dimensions'])}",
-                "planned on": f"{on['events']:,} of {on['of']:,} events; held back: {on['held_back']}",
-                "written": result["plan"],
-                "seconds": f"{result['seconds']:.1f}",
-            }
-        )
-    )
+    about: view.Facts = {
+        "plan": f"{result['method']}: {result['kind']}, {result['bits']} bits over "
+        f"{', '.join(result['dimensions'])}",
+        "planned on": f"{on['events']:,} of {on['of']:,} events; held back: {on['held_back']}",
+        "written": result["plan"],
+        "seconds": f"{result['seconds']:.1f}",
+    }
+    view.out.print(view.facts(about))
     if result["portfolio"] is None:
         return
     tried = sorted(result["portfolio"]["tried"].items(), key=lambda item: item[1]["fpr"])

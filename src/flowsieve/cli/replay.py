@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsieve.cli import replay_view, view
-from flowsieve.cli.options import (
-    FlowsFile,
-    Json,
-    Master,
-    MaxBad,
-    MaxDz,
-    MaybeEvents,
-    MaybeWanted,
-    Out,
-    Overwrite,
-    ScenarioFile,
-    SchemaOfPlans,
-    TimeColumn,
-    check_max_dz,
-)
+from flowsieve.cli import options, replay_view, view
+from flowsieve.cli.options import option
+from flowsieve.cli.scenario import settled
 from flowsieve.errors import BadInput
 from flowsieve.pipeline.reading.schema_file import read_schema
 from flowsieve.pipeline.runtime.frame_files import check_free
@@ -49,19 +36,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def replay(
-    scenario: ScenarioFile,
-    events: Annotated[
-        Path,
-        typer.Option("--events", metavar="E", help="Events: id, host and the attributes; CSV, Parquet, …"),
-    ],
-    flows: FlowsFile = None,
-    host: Annotated[
-        str | None, typer.Option("--host", metavar="H", help="The host that publishes all the events.")
-    ] = None,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    master: Master = None,
-    as_json: Json = False,
+    scenario: options.ScenarioFile,
+    events: Annotated[Path, option("E", "Events: id, host and the attributes; CSV, Parquet, …")],
+    flows: options.FlowsFile = None,
+    host: Annotated[str | None, option("H", "The host that publishes all the events.")] = None,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Send events through a network's tables on Spark, and count what links carry and hosts get.
 
@@ -69,18 +51,14 @@ def replay(
     they are, and any number of events goes through them.
     """
     started = time.perf_counter()
-    from flowsieve.client.batch_packets import SHOWN
     from flowsieve.scenario.flow_files import read_flows
-    from flowsieve.scenario.play import settled
     from flowsieve.scenario.read import read_scenario
 
     setting = read_scenario(scenario)
     dump = read_flows(flows, setting) if flows else None
     if host is not None:
         setting.topology.endpoint(host)  # says which host would be right
-    with view.progress() as progress:
-        stage = settled(setting, progress)
-    view.note("refused", stage.refused[:SHOWN], len(stage.refused))
+    stage = settled(setting)
     with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
         from flowsieve.pipeline.replay.replay import at_hosts
@@ -101,40 +79,30 @@ def replay(
         "read": account.to_json(),
         "seconds": time.perf_counter() - started,
     }
-    if as_json:
-        view.print_json(result)
-    else:
-        replay_view.replay(result, scenario)
+    view.answer(as_json, result, lambda: replay_view.replay(result, scenario))
     return 1 if result["false_negatives"] or result["duplicates"] or result["expired"] else 0
 
 
 def report(
-    out: Out,
+    out: options.Out,
     plan: Annotated[
-        list[Path] | None,
-        typer.Option("--plan", metavar="PLAN.json", help="A plan to measure; several may be given."),
+        list[Path] | None, option("PLAN.json", "A plan to measure; several may be given.")
     ] = None,
-    events: MaybeEvents = None,
-    subscriptions: MaybeWanted = None,
+    events: options.MaybeEvents = None,
+    subscriptions: options.MaybeWanted = None,
     results: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--results", metavar="R.json", help="What `evaluate --json` printed, to be drawn as well."
-        ),
+        list[Path] | None, option("R.json", "What `evaluate --json` printed, to be drawn as well.")
     ] = None,
-    schema: SchemaOfPlans = None,
+    schema: options.SchemaOfPlans = None,
     axes: Annotated[
-        str | None,
-        typer.Option(
-            "--axes", metavar="X,Y", help="Two attributes to draw cells along; else those cut most finely."
-        ),
+        str | None, option("X,Y", "Two attributes to draw cells along; else those cut most finely.")
     ] = None,
-    max_dz: MaxDz = 32,
-    max_bad: MaxBad = 0.01,
-    time_column: TimeColumn = None,
-    overwrite: Overwrite = False,
-    master: Master = None,
-    as_json: Json = False,
+    max_dz: options.MaxDz = 32,
+    max_bad: options.MaxBad = 0.01,
+    time_column: options.TimeColumn = None,
+    overwrite: options.Overwrite = False,
+    master: options.Master = None,
+    as_json: options.Json = False,
 ) -> int:
     """Draw what plans are worth: false positives against bits, dimensions and entries, and how they cut the space.
 
@@ -149,8 +117,8 @@ def report(
         raise BadInput("nothing to draw; give --plan PLAN.json, or --results R.json")
     if plan and (events is None or subscriptions is None):
         raise BadInput("plans are measured on data; give --events E and --subscriptions F")
-    check_max_dz(max_dz)
-    across = _two(axes)
+    options.check_max_dz(max_dz)
+    across = None if axes is None else _two(axes)
     check_free(out, ["report.html"], overwrite)
     other = tuple(found for path in results or () for found in read_results(path))
     swept, pictures = Sweep(()), list[Shown]()
@@ -166,7 +134,7 @@ def report(
             )
     from flowsieve.pipeline.report.figures import of_sweep, write_report
 
-    shown = Sweep((*swept.plans, *other), swept.by_bits, swept.by_dimensions, swept.by_budget, swept.events)
+    shown = replace(swept, plans=(*swept.plans, *other))
     written = write_report(out, shown.plans, [*of_sweep(shown), *pictures], facts)
     result: dict[str, Any] = {
         "plans": [asdict(found) for found in shown.plans],
@@ -178,16 +146,11 @@ def report(
         "files": written,
         "seconds": time.perf_counter() - started,
     }
-    if as_json:
-        view.print_json(result)
-    else:
-        replay_view.report(result)
+    view.answer(as_json, result, lambda: replay_view.report(result))
     return 0
 
 
-def _two(axes: str | None) -> tuple[str, str] | None:
-    if axes is None:
-        return None
+def _two(axes: str) -> tuple[str, str]:
     names = [name.strip() for name in axes.split(",")]
     if len(names) != 2 or not all(names):
         raise BadInput(f"--axes is {axes!r}; right are two attributes, such as price,volume")

@@ -21,20 +21,17 @@ def replay(result: Mapping[str, Any], scenario: Path) -> None:
     wrong = [f"{name}: {result[key]:,}" for key, name in WRONG.items() if result[key]]
     seconds = result["seconds"]
     view.out.print(Text(str(scenario), "bold"))
-    view.out.print(
-        view.facts(
-            {
-                "events": f"{result['events']:,}, {result['rejected']:,} rejected; {result['packets']:,} packets sent",
-                "tables": f"{result['flows']:,} flows, {result['flows_max']:,} in the fullest switch",
-                "deliveries": f"{result['deliveries']:,} copies, {result['wanted']:,} wanted; "
-                f"{result['false_positives']:,} false positives ({result['fpr']:.1%})",
-                "on the links": f"{result['link_packets']:,} packets between switches",
-                "verdict": view.good(not wrong, "all that was wanted arrived, once", ", ".join(wrong)),
-                "seconds": f"{seconds:.1f}, {result['events'] / seconds:,.0f} events/s with start and reading; "
-                f"executors: {result['executors']}",
-            }
-        )
-    )
+    about: view.Facts = {
+        "events": f"{result['events']:,}, {result['rejected']:,} rejected; {result['packets']:,} packets sent",
+        "tables": f"{result['flows']:,} flows, {result['flows_max']:,} in the fullest switch",
+        "deliveries": f"{result['deliveries']:,} copies, {result['wanted']:,} wanted; "
+        f"{result['false_positives']:,} false positives ({result['fpr']:.1%})",
+        "on the links": f"{result['link_packets']:,} packets between switches",
+        "verdict": view.good(not wrong, "all that was wanted arrived, once", ", ".join(wrong)),
+        "seconds": f"{seconds:.1f}, {result['events'] / seconds:,.0f} events/s with start and reading; "
+        f"executors: {result['executors']}",
+    }
+    view.out.print(view.facts(about))
     links = [(f"{link['from']} → {link['to']}", link["packets"]) for link in result["links"]]
     links.sort(key=lambda link: -link[1])
     view.table(("busiest links", "packets", "share"), [
@@ -75,12 +72,9 @@ def report(result: Mapping[str, Any]) -> None:
         words=2,
     )
     view.out.print()
-    view.out.print(
-        view.facts(
-            {
-                "measured": " ".join(result["measured_on"]).removeprefix("Measured "),
-                "written": ", ".join(result["files"]),
-                "seconds": f"{result['seconds']:.1f}",
-            }
-        )
-    )
+    about: view.Facts = {
+        "measured": " ".join(result["measured_on"]).removeprefix("Measured "),
+        "written": ", ".join(result["files"]),
+        "seconds": f"{result['seconds']:.1f}",
+    }
+    view.out.print(view.facts(about))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowsieve.cli import scenario_view, view
-from flowsieve.cli.options import FlowsFile, Json, ScenarioFile
+from flowsieve.cli.options import FlowsFile, Json, ScenarioFile, option
 from flowsieve.config.files import make_folder
 from flowsieve.errors import BadInput, LabError, nearest
 from flowsieve.lab.machine import check_machine
@@ -36,13 +36,11 @@ def add_to(app: typer.Typer) -> None:
 
 def run(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write the results into.")],
+    out: Annotated[Path, option("DIR", "The folder to write the results into.")],
     network: Annotated[
         str,
-        typer.Option(
-            "--network",
-            metavar="KIND",
-            help="Which network to play on: embedded, or ovs, a lab of real switches; that needs root.",
+        option(
+            "KIND", "Which network to play on: embedded, or ovs, a lab of real switches; that needs root."
         ),
     ] = "embedded",
     as_json: Json = False,
@@ -63,23 +61,15 @@ def run(
         with view.progress() as progress:
             played = play(setting, progress, played_on)
         report = write_run(played, out)
-    if as_json:
-        view.print_json(report)
-    else:
-        scenario_view.run(report, scenario, out)
+    view.answer(as_json, report, lambda: scenario_view.run(report, scenario, out))
     return 1 if report["refused"] or report["false_negatives"] or report["duplicates"] else 0
 
 
 def encode(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write the dz into.")],
-    filters: Annotated[
-        Path | None, typer.Option("--filters", metavar="F.csv", help="Filters: columns id, filter.")
-    ] = None,
-    events: Annotated[
-        Path | None,
-        typer.Option("--events", metavar="E.csv", help="Events: id and the attributes; .parquet too."),
-    ] = None,
+    out: Annotated[Path, option("DIR", "The folder to write the dz into.")],
+    filters: Annotated[Path | None, option("F.csv", "Filters: columns id, filter.")] = None,
+    events: Annotated[Path | None, option("E.csv", "Events: id and the attributes; .parquet too.")] = None,
     as_json: Json = False,
 ) -> int:
     """Write the dz of filters and of events, in the input's order.
@@ -106,10 +96,8 @@ def encode(
         screened = write_encoded(out / "events.csv", batch, setting.plan)
         written |= {"events": len(batch), "rejected": screened.rejected}
         view.note("rejected", screened.reasons, screened.rejected)
-    if as_json:
-        view.print_json(written | {"bits": setting.plan.bits})
-    else:
-        scenario_view.encoded(written, setting.plan.bits, out)
+    bits = setting.plan.bits
+    view.answer(as_json, written | {"bits": bits}, lambda: scenario_view.encoded(written, bits, out))
     return 0
 
 
@@ -129,20 +117,17 @@ def verify(
 
     setting = read_scenario(scenario)
     dump = read_flows(flows, setting) if flows else None
-    stage = _settled(setting)
+    stage = settled(setting)
     tables = dump or stage.tables()
     verdict = stage.controller.verify(tables)
     result = plain_verdict(verdict, false_positive_share(setting, stage.state, tables))
-    if as_json:
-        view.print_json(result)
-    else:
-        scenario_view.verdict(result, sum(map(len, tables.values())), len(tables))
+    view.answer(as_json, result, lambda: scenario_view.verdict(result, tables))
     return 0 if verdict.holds else 1
 
 
 def explain(
     scenario: ScenarioFile,
-    host: Annotated[str, typer.Option("--host", metavar="H", help="The host that publishes the event.")],
+    host: Annotated[str, option("H", "The host that publishes the event.")],
     event: Annotated[list[str], typer.Argument(metavar="ATTR=VALUE...", help="The event's attributes.")],
     as_json: Json = False,
 ) -> int:
@@ -157,19 +142,14 @@ def explain(
     setting = read_scenario(scenario)
     _check_host(setting, host)
     values = parse_assignments(event, setting.schema)
-    stage = _settled(setting)
-    explanation = stage.controller.explain(host, values)
-    found = plain_explanation(setting.topology, explanation)
-    if as_json:
-        view.print_json(found)
-    else:
-        scenario_view.explanation(found, host, values)
+    found = plain_explanation(setting.topology, settled(setting).controller.explain(host, values))
+    view.answer(as_json, found, lambda: scenario_view.explanation(found, host, values))
     return 0
 
 
 def quote(
     scenario: ScenarioFile,
-    host: Annotated[str, typer.Option("--host", metavar="H", help="The host that would subscribe.")],
+    host: Annotated[str, option("H", "The host that would subscribe.")],
     filter: Annotated[str, typer.Argument(metavar="FILTER", help="The filter of the subscription to price.")],
     as_json: Json = False,
 ) -> int:
@@ -182,11 +162,8 @@ def quote(
     setting = read_scenario(scenario)
     _check_host(setting, host)
     wanted = Filter.parse(filter, setting.schema)
-    result = plain_quote(quote_subscription(setting, _settled(setting).state, host, wanted))
-    if as_json:
-        view.print_json(result)
-    else:
-        scenario_view.quote(result, host, filter)
+    result = plain_quote(quote_subscription(setting, settled(setting).state, host, wanted))
+    view.answer(as_json, result, lambda: scenario_view.quote(result, host, filter))
     return 0 if result["fits"] else 1
 
 
@@ -211,13 +188,13 @@ def _network(kind: str, scenario: Scenario) -> AbstractContextManager[PlayedNetw
     return nullcontext(EmbeddedNetwork(scenario.topology, scenario.capacity))
 
 
-def _settled(scenario: Scenario) -> Stage:
+def settled(scenario: Scenario) -> Stage:
     """The network that a scenario ends with; on standard error, what it could not serve."""
     from flowsieve.client.batch_packets import SHOWN
-    from flowsieve.scenario.play import settled
+    from flowsieve.scenario import play
 
     with view.progress() as progress:
-        stage = settled(scenario, progress)
+        stage = play.settled(scenario, progress)
     view.note("refused", stage.refused[:SHOWN], len(stage.refused))
     return stage
 

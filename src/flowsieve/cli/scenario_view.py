@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +22,20 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
     wrong = [f"{name}: {report[key]:,}" for key, name in WRONG.items() if report[key]]
     verdict = view.good(not wrong, "all that was wanted arrived, once", ", ".join(wrong))
     view.out.print(Text(str(scenario), "bold"))
-    view.out.print(
-        view.facts(
-            {
-                "requests": f"{report['requests']:,}, {report['refused']:,} refused; "
-                f"{report['flow_ops']:,} flow operations",
-                "tables": f"{report['flows']:,} flows, {report['flows_max']:,} in the fullest switch; "
-                f"dz of up to {report['bits']} bits",
-                "events": f"{report['events']:,}, {report['rejected']:,} rejected",
-                "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; "
-                f"{report['false_positives']:,} false positives ({report['fpr']:.1%})",
-                "on the links": f"{report['link_packets']:,} packets between switches",
-                "seconds": ", ".join(f"{phase} {spent:.2f}" for phase, spent in report["seconds"].items()),
-                "verdict": verdict,
-                "written": f"{folder}/report.json, deliveries.csv, matches.csv, packets.csv, flows.json",
-            }
-        )
-    )
+    about: view.Facts = {
+        "requests": f"{report['requests']:,}, {report['refused']:,} refused; "
+        f"{report['flow_ops']:,} flow operations",
+        "tables": f"{report['flows']:,} flows, {report['flows_max']:,} in the fullest switch; "
+        f"dz of up to {report['bits']} bits",
+        "events": f"{report['events']:,}, {report['rejected']:,} rejected",
+        "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; "
+        f"{report['false_positives']:,} false positives ({report['fpr']:.1%})",
+        "on the links": f"{report['link_packets']:,} packets between switches",
+        "seconds": ", ".join(f"{phase} {spent:.2f}" for phase, spent in report["seconds"].items()),
+        "verdict": verdict,
+        "written": f"{folder}/report.json, deliveries.csv, matches.csv, packets.csv, flows.json",
+    }
+    view.out.print(view.facts(about))
     view.list_reasons(view.out, "refused:", report["first_refused"], report["refused"])
     if report["refused"]:
         view.indent(view.out, REMEDY)
@@ -58,24 +55,21 @@ def encoded(written: Mapping[str, int], bits: int, folder: Path) -> None:
     view.out.print(f"{what} encoded in up to {bits} bits{rejected}; into {folder}")
 
 
-def verdict(result: Mapping[str, Any], flows: int, switches: int) -> None:
-    where = f"{flows:,} flows in {switches:,} switches"
+def verdict(result: Mapping[str, Any], tables: Mapping[str, Sized]) -> None:
+    where = f"{sum(map(len, tables.values())):,} flows in {len(tables):,} switches"
     proved = f"proved: {where} deliver all that is wanted, once, and nothing loops"
     view.out.print(view.good(result["holds"], proved, f"does not hold: {where}"))
     share = result["false_positive_share"]
-    view.out.print(
-        view.facts(
-            {
-                "false negatives": f"{result['false_negatives']:,} pairs of publisher and subscriber",
-                "duplicates": f"{result['duplicates']:,} pairs",
-                "loops": f"{result['loops']:,} switches",
-                "strays": f"{result['strays']:,} entries with a port that is not there, or twice",
-                "unwanted": "cannot be told: packets multiply on a loop"
-                if share is None
-                else f"{share:.2%} of the copies delivered",
-            }
-        )
-    )
+    about: view.Facts = {
+        "false negatives": f"{result['false_negatives']:,} pairs of publisher and subscriber",
+        "duplicates": f"{result['duplicates']:,} pairs",
+        "loops": f"{result['loops']:,} switches",
+        "strays": f"{result['strays']:,} entries with a port that is not there, or twice",
+        "unwanted": "cannot be told: packets multiply on a loop"
+        if share is None
+        else f"{share:.2%} of the copies delivered",
+    }
+    view.out.print(view.facts(about))
     witness = result["witness"]
     if witness is not None:
         event = "an address that no event has" if witness["event"] is None else _event(witness["event"])
@@ -103,18 +97,15 @@ def explanation(found: Mapping[str, Any], host: str, values: Mapping[str, object
 def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
     view.out.print(Text.assemble((host, "bold"), f" would subscribe to {filter}"))
     entries = sorted(result["entries"].items(), key=lambda entry: -abs(entry[1]))
-    view.out.print(
-        view.facts(
-            {
-                "fits": view.good(result["fits"], "yes", f"no: {result['reason']}"),
-                "dz": f"{result['dz']:,}",
-                "entries": view.few([f"{switch} {n:+,d}" for switch, n in entries]) or "no table changes",
-                "in all": f"{sum(result['entries'].values()):+,d} entries, "
-                f"{sum(result['operations'].values()):,} flow operations",
-                "unwanted": f"{result['false_positive_share']:.1%} of what it would bring",
-            }
-        )
-    )
+    about: view.Facts = {
+        "fits": view.good(result["fits"], "yes", f"no: {result['reason']}"),
+        "dz": f"{result['dz']:,}",
+        "entries": view.few([f"{switch} {n:+,d}" for switch, n in entries]) or "no table changes",
+        "in all": f"{sum(result['entries'].values()):+,d} entries, "
+        f"{sum(result['operations'].values()):,} flow operations",
+        "unwanted": f"{result['false_positive_share']:.1%} of what it would bring",
+    }
+    view.out.print(view.facts(about))
     if not result["fits"]:
         view.indent(view.out, REMEDY)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from flowsieve.scenario.play import Progress as Watcher
 
+Facts = Mapping[str, str | Text]  # names, and what there is to say of each
 MOST = 8  # names of a list that are shown
 
 out = Console(highlight=False, markup=False, emoji=False)
@@ -25,6 +26,14 @@ err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 def print_json(result: object) -> None:
     """The one object on standard output that machines read."""
     print(json.dumps(result), flush=True)
+
+
+def answer(as_json: bool, result: object, tell: Callable[[], None]) -> None:
+    """What a command found: an object for machines, or else what it tells people."""
+    if as_json:
+        print_json(result)
+    else:
+        tell()
 
 
 def error(problem: Exception) -> None:
@@ -51,7 +60,7 @@ def note(what: str, reasons: Sequence[str], of: int) -> None:
     list_reasons(err, f"{what}:", reasons, of)
 
 
-def facts(rows: Mapping[str, str | Text]) -> Table:
+def facts(rows: Facts) -> Table:
     """Names and what there is to say of each, side by side."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)

@@ -45,10 +45,8 @@ class Section:
             return cls(tomllib.loads(text), (), Lines(path, text), mistakes)
         except tomllib.TOMLDecodeError as error:
             raise _syntax_error(path, text, str(error)) from None
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a number of thousands of digits, lists in lists in lists
+        except (ValueError, RecursionError) as error:
+            # A number of thousands of digits, lists in lists in lists.
             raise BadScenario(
                 f"is TOML nested too deeply, or with too long a number: {error}", place=str(path)
             ) from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowsieve.cli import view
-from flowsieve.config.files import make_folder
+from flowsieve.config.files import make_folder, writing
 from flowsieve.demo import acts, kernels
 from flowsieve.demo.page import render
 from flowsieve.demo.story import make_story
@@ -47,17 +47,12 @@ def tell(telling: Telling, page: Path | None) -> bool:
     acts.open_act(out, 5, "The tables, proved")
     acts.proof(out, telling)
     if page is not None:
-        _write(page, render(telling))
+        text = render(telling)
+        with writing(page):
+            page.write_text(text, encoding="utf-8")
     out.print()
     acts.last_word(out, page, time.perf_counter() - start)
     return telling.holds
-
-
-def _write(page: Path, text: str) -> None:
-    try:
-        page.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write there: {error.strerror}", place=str(page)) from None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from flowsieve.cli.view import facts, good
+from flowsieve.cli.view import Facts, facts, good
 from flowsieve.demo.layout import LAYER_NAMES, layers_of
 from flowsieve.demo.telling import SIEVE, Telling
 from flowsieve.flow.proof.explain import Hop
@@ -50,17 +50,14 @@ def network(out: Console, telling: Telling) -> None:
     requests = len(story.advertisements) + len(story.subscriptions)
     flows, fullest = sum(tables.values()), max(tables.values())
     out.print()
-    out.print(
-        facts(
-            {
-                "a reading": ", ".join(f"{each.name} ({each.kind})" for each in story.schema),
-                "its address": f"{bits} bits of dz; a filter becomes at most {budget} prefixes",
-                "installed": f"{flows:,} flows in {len(tables)} switches, {fullest:,} in the fullest",
-                "it took": f"{pubsub.controller.operations:,} flow operations for {requests} requests, "
-                f"{telling.seconds['serving']:.1f} s",
-            }
-        )
-    )
+    about: Facts = {
+        "a reading": ", ".join(f"{each.name} ({each.kind})" for each in story.schema),
+        "its address": f"{bits} bits of dz; a filter becomes at most {budget} prefixes",
+        "installed": f"{flows:,} flows in {len(tables)} switches, {fullest:,} in the fullest",
+        "it took": f"{pubsub.controller.operations:,} flow operations for {requests} requests, "
+        f"{telling.seconds['serving']:.1f} s",
+    }
+    out.print(facts(about))
     out.print(_table_sizes(story.topology, tables))
 
 
@@ -96,18 +93,15 @@ def arrivals(out: Console, telling: Telling) -> None:
     rejected = f"{found.rejected}"
     if found.rejected:
         rejected += f" at their gateways, such as {found.reasons[0]}"
-    out.print(
-        facts(
-            {
-                "published": f"{sent:,} readings, sent through the tables in {seconds:.2f} s",
-                "rejected": rejected,
-                "wanted": f"{found.wanted:,} copies; {found.unheard:,} readings interest nobody",
-                "arrived": Text.assemble(f"{found.copies:,} copies: ", whole),
-                "unwanted": f"{found.unwanted:,} of these ({share:.1%}), which the client library drops",
-                "applications": applications,
-            }
-        )
-    )
+    about: Facts = {
+        "published": f"{sent:,} readings, sent through the tables in {seconds:.2f} s",
+        "rejected": rejected,
+        "wanted": f"{found.wanted:,} copies; {found.unheard:,} readings interest nobody",
+        "arrived": Text.assemble(f"{found.copies:,} copies: ", whole),
+        "unwanted": f"{found.unwanted:,} of these ({share:.1%}), which the client library drops",
+        "applications": applications,
+    }
+    out.print(facts(about))
 
 
 def savings(out: Console, telling: Telling) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flowsieve.demo.charts import bars
 from flowsieve.demo.compare import Carried
 from flowsieve.demo.layout import Layout
-from flowsieve.demo.markup import Markup, element
+from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.picture import Marks, Scale, draw, host_key, legend
 from flowsieve.demo.telling import BROADCAST, BROKER, SIEVE, Telling
 
@@ -14,6 +16,13 @@ MEANING = {
     BROADCAST: "every event goes to every host, on the same trees",
     BROKER: "every event goes to one host, which sends a copy to each host that wants it",
 }
+
+FIGURES: tuple[tuple[str, Callable[[Carried], float], str], ...] = (
+    ("Packets between switches", lambda way: way.between_switches, "{:,.0f}"),
+    ("Bytes into hosts", lambda way: way.bytes_into_hosts / 1e6, "{:,.1f} MB"),
+    ("Packets on the busiest link", lambda way: way.busiest[1], "{:,.0f}"),
+    ("Links between switches from publisher to subscriber, on average", lambda way: way.hops, "{:.2f}"),
+)
 
 
 def networks(telling: Telling, layout: Layout) -> Markup:
@@ -28,9 +37,8 @@ def networks(telling: Telling, layout: Layout) -> Markup:
         )
         tabs.append(_tab(telling, name, way, number, scale, layout))
         views.append(_view(telling, name, way, number, scale, layout))
-    return element(
-        "section",
-        element("h2", "The same readings, carried in three ways"),
+    return section(
+        "The same readings, carried in three ways",
         element(
             "p",
             f"Each picture is the same network, {telling.story.topology}, and all have the same scale. "
@@ -97,32 +105,11 @@ def comparison(telling: Telling) -> Markup:
     """The three ways in figures."""
     ways = telling.ways
     charts = [
-        bars(
-            "Packets between switches",
-            {name: way.between_switches for name, way in ways.items()},
-            own=SIEVE,
-        ),
-        bars(
-            "Bytes into hosts",
-            {name: way.bytes_into_hosts / 1e6 for name, way in ways.items()},
-            own=SIEVE,
-            form="{:,.1f} MB",
-        ),
-        bars(
-            "Packets on the busiest link",
-            {name: way.busiest[1] for name, way in ways.items()},
-            own=SIEVE,
-        ),
-        bars(
-            "Links between switches from publisher to subscriber, on average",
-            {name: way.hops for name, way in ways.items()},
-            own=SIEVE,
-            form="{:.2f}",
-        ),
+        bars(title, {name: figure(way) for name, way in ways.items()}, own=SIEVE, form=form)
+        for title, figure, form in FIGURES
     ]
-    return element(
-        "section",
-        element("h2", "What the network did not carry"),
+    return section(
+        "What the network did not carry",
         element("div", *(element("div", chart, class_="panel") for chart in charts), class_="charts"),
         element(
             "p",

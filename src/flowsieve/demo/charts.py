@@ -9,7 +9,7 @@ from flowsieve.demo.markup import Markup, element
 LONGEST, HIGHEST = 48.0, 78.0  # percent; the rest is for numbers
 
 
-def bars(title: str, values: Mapping[str, float], *, own: str, form: str = "{:,.0f}") -> Markup:
+def bars(title: str, values: Mapping[str, float], *, own: str, form: str) -> Markup:
     """A bar per name, with its value; all but our own say how many times that they are."""
     top = max(values.values(), default=0.0) or 1.0
     rows = []

@@ -86,11 +86,8 @@ def filtered(
     topology = traffic.topology
     packets = Counter(between_switches)
     homes = tuple(topology.hosts.items())
-    sent, received = (
-        np.bincount(traffic.source, minlength=len(homes)),
-        np.bincount(host, minlength=len(homes)),
-    )
-    for (name, switch), out, into in zip(homes, sent.tolist(), received.tolist(), strict=True):
+    sent, received = (np.bincount(each, minlength=len(homes)).tolist() for each in (traffic.source, host))
+    for (name, switch), out, into in zip(homes, sent, received, strict=True):
         packets[name, switch] += out
         packets[switch, name] += into
     return Carried(topology, packets, int(traffic.size[event].sum()), _tree_hops(traffic))

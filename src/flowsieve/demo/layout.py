@@ -62,14 +62,14 @@ def layers_of(topology: Topology) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def _hops(topology: Topology, starts: Iterable[str]) -> dict[str, int]:
-    """How many links away the nearest start is, of all switches that can be reached."""
+def _hops(topology: Topology, starts: Iterable[str], among: Collection[str] | None = None) -> dict[str, int]:
+    """How many links away the nearest start is, of all switches that can be reached, perhaps `among` some only."""
     found = dict.fromkeys(starts, 0)
     waiting = deque(found)
     while waiting:
         here = waiting.popleft()
         for near in topology.linked(here):
-            if near not in found:
+            if near not in found and (among is None or near in among):
                 found[near] = found[here] + 1
                 waiting.append(near)
     return found
@@ -132,13 +132,8 @@ def _blocks(topology: Topology, layers: Sequence[Sequence[str]]) -> list[Collect
     below = {switch: None for row in layers[:-1] for switch in row}
     blocks: list[Collection[str]] = []
     while below:
-        block = {next(iter(below)): None}
-        for switch in (waiting := list(block)):
-            fresh = [near for near in topology.linked(switch) if near in below and near not in block]
-            block |= dict.fromkeys(fresh)
-            waiting += fresh
-        blocks.append(block)
-        for switch in block:
+        blocks.append(_hops(topology, [next(iter(below))], below))
+        for switch in blocks[-1]:
             del below[switch]
     return blocks
 

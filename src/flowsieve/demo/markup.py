@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-EMPTY = frozenset(
-    {"br", "input", "meta", "circle", "line", "path", "polygon", "rect"}
-)  # elements with nothing inside
+# Elements with nothing inside.
+EMPTY = frozenset({"br", "input", "meta", "circle", "line", "path", "polygon", "rect"})
 
 
 class Markup(str):
@@ -29,6 +28,11 @@ def element(tag: str, /, *inside: str, **attributes: object) -> Markup:
     if tag in EMPTY and not inside:
         return Markup(f"<{head}/>")
     return Markup(f"<{head}>{joined(*inside)}</{tag}>")
+
+
+def section(title: str, *inside: str) -> Markup:
+    """A part of a page, under its title."""
+    return element("section", element("h2", title), *inside)
 
 
 def joined(*parts: str) -> Markup:

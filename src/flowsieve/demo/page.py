@@ -7,7 +7,7 @@ from importlib.resources import files
 from flowsieve.demo.carried_view import comparison, networks
 from flowsieve.demo.charts import table
 from flowsieve.demo.layout import lay_out
-from flowsieve.demo.markup import Markup, element
+from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.reason_view import followed, installed, proof
 from flowsieve.demo.telling import BROADCAST, BROKER, SIEVE, Telling
 
@@ -101,9 +101,8 @@ def _subscriptions(telling: Telling) -> Markup:
         (each.id, each.host, element("code", each.filter), f"{matched[each.id]:,}")
         for each in telling.story.subscriptions
     ]
-    return element(
-        "section",
-        element("h2", "Who wants what"),
+    return section(
+        "Who wants what",
         element(
             "details",
             element("summary", f"All {len(rows)} subscriptions, and what each application received"),

@@ -167,8 +167,7 @@ def _links(topology: Topology) -> Iterable[Way]:
 def _wires(topology: Topology, layout: Layout) -> Iterator[Markup]:
     """All links, whether they carry something or not."""
     for a, b in _links(topology):
-        (x, y), (x2, y2) = layout.at[a], layout.at[b]
-        yield element("line", x1=x, y1=y, x2=x2, y2=y2, class_="wire")
+        yield _line(layout.at[a], layout.at[b], class_="wire")
 
 
 def _lanes(
@@ -179,14 +178,18 @@ def _lanes(
     for way in sorted(ways, key=lambda way: loads[way]):
         packets = loads[way]
         width = scale.width(packets)
-        (x, y), (x2, y2) = _beside(layout.at[way[0]], layout.at[way[1]], width / 2 + 0.4)
-        line = {"x1": x, "y1": y, "x2": x2, "y2": y2}
-        lane = element("line", **line, class_=f"lane load{scale.step(packets)}", stroke_width=width)
+        ends = _beside(layout.at[way[0]], layout.at[way[1]], width / 2 + 0.4)
+        lane = _line(*ends, class_=f"lane load{scale.step(packets)}", stroke_width=width)
         if small:
             yield lane
             continue
         tip = element("title", f"{way[0]} → {way[1]}: {packets:,} packets")
-        yield element("g", tip, lane, element("line", **line, class_="touch"), class_="way")
+        yield element("g", tip, lane, _line(*ends, class_="touch"), class_="way")
+
+
+def _line(start: Point, end: Point, **attributes: object) -> Markup:
+    (x, y), (x2, y2) = start, end
+    return element("line", x1=x, y1=y, x2=x2, y2=y2, **attributes)
 
 
 def _beside(start: Point, end: Point, offset: float) -> tuple[Point, Point]:
@@ -199,12 +202,8 @@ def _beside(start: Point, end: Point, offset: float) -> tuple[Point, Point]:
 
 def _highlights(layout: Layout, way: Collection[Way]) -> Iterator[Markup]:
     for a, b in sorted(way):
-        (x, y), (x2, y2) = layout.at[a], layout.at[b]
-        line = {"x1": x, "y1": y, "x2": x2, "y2": y2}
-        tip = element("title", f"{a} → {b}")
-        yield element(
-            "g", tip, element("line", **line, class_="trace"), element("line", **line, class_="pulse")
-        )
+        tip, ends = element("title", f"{a} → {b}"), (layout.at[a], layout.at[b])
+        yield element("g", tip, _line(*ends, class_="trace"), _line(*ends, class_="pulse"))
 
 
 def _switches(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flowsieve.demo.charts import columns, table
 from flowsieve.demo.layout import Layout
-from flowsieve.demo.markup import Markup, element
+from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.picture import Marks, Scale, draw, host_key
 from flowsieve.demo.telling import Telling
 
@@ -15,9 +15,8 @@ def installed(telling: Telling, layout: Layout) -> Markup:
     """The sizes of the tables, layer by layer."""
     tables, state = telling.tables, telling.pubsub.state
     rows = [[s for s in tables if layout.at[s][1] == y] for _, y in reversed(layout.layers)] or [list(tables)]
-    return element(
-        "section",
-        element("h2", "What is installed"),
+    return section(
+        "What is installed",
         element(
             "p",
             f"{sum(tables.values()):,} flows in {len(tables)} switches, {max(tables.values()):,} in the ",
@@ -40,9 +39,8 @@ def followed(telling: Telling, layout: Layout) -> Markup:
     keys = [host_key("publisher", "publishes it"), host_key("reader", "receives it and wants it")]
     if "unwanted" in roles.values():
         keys.append(host_key("unwanted", "receives it and does not want it: the library drops it"))
-    return element(
-        "section",
-        element("h2", "One reading, hop by hop"),
+    return section(
+        "One reading, hop by hop",
         element(
             "p",
             f"{story.followed_host}, the {telling.speaker}, publishes ",
@@ -108,9 +106,8 @@ def proof(telling: Telling) -> Markup:
         class_="note",
     )
     witness = [element("p", f"For example: {verdict.witness.where}.")] if verdict.witness else []
-    return element(
-        "section",
-        element("h2", "The tables, proved"),
+    return section(
+        "The tables, proved",
         element(
             "div",
             element("div", seal, class_="seal", aria_hidden="true"),

@@ -7,10 +7,10 @@ the wire itself, since a host's UDP sockets would pass over packets to groups th
 from __future__ import annotations
 
 import socket
-import struct
 from collections.abc import Callable, Iterator
-from types import TracebackType
+from contextlib import ExitStack
 
+from flowsieve.client.event_sockets import RECEIVE_BUFFER, SO_RCVBUFFORCE, leave_by
 from flowsieve.errors import LabError, SwitchError
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.address import WIDTH
@@ -18,14 +18,12 @@ from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab
 
 PORT = 9  # "discard": nobody listens there
-RECEIVE_BUFFER = 8 << 20  # bytes
 RECEIVE_SECONDS = 5.0
 
 # Constants of Linux that the socket module of Python 3.11 lacks.
 ETH_P_ALL = 0x0003
 SOL_PACKET = 263
 PACKET_IGNORE_OUTGOING = 23
-SO_RCVBUFFORCE = 33
 
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _HEADERS = {4: 20 + 8, 6: 40 + 8}  # bytes of IP, without options, and UDP
@@ -41,7 +39,7 @@ class Hosts:
         self._senders: dict[tuple[int, int], socket.socket] = {}
         try:
             for number in range(len(self._names)):
-                self._wires.append(self._made(number, _listen_on_wire))
+                self._wires.append(self._made(number, socket.AF_PACKET, _listen_on_wire))
         except LabError:
             self.close()
             raise
@@ -53,16 +51,13 @@ class Hosts:
     def __enter__(self) -> Hosts:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def send(self, host: int, family: int, address: int, payload: bytes) -> None:
         """Have a host send a datagram."""
         if (host, family) not in self._senders:
-            opened = self._made(host, lambda: _open_sender(family))
-            self._senders[host, family] = opened
+            self._senders[host, family] = self._made(host, _FAMILIES[family], _send_to_groups)
         where = socket.inet_ntop(_FAMILIES[family], address.to_bytes(WIDTH[family] // 8, "big"))
         try:
             self._senders[host, family].sendto(payload, (where, PORT))
@@ -83,45 +78,26 @@ class Hosts:
                 raise SwitchError(lost) from None
             yield packet[_HEADERS.get(packet[0] >> 4, len(packet)) :]
 
-    def _made(self, host: int, make: Callable[[], socket.socket]) -> socket.socket:
+    def _made(self, host: int, family: int, set_up: Callable[[socket.socket], None]) -> socket.socket:
+        """A socket for datagrams on a host."""
         try:
-            with self._lab.inside(self._names[host]):
-                return make()
+            with self._lab.inside(self._names[host]), ExitStack() as unless_set_up:
+                made = unless_set_up.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+                set_up(made)
+                unless_set_up.pop_all()
+                return made
         except OSError as error:
             raise LabError(f"host {self._names[host]!r} has no socket: {error.strerror}") from None
 
 
-def _listen_on_wire() -> socket.socket:
-    """Packets from their IP header on, as they come in."""
-    wire = socket.socket(
-        socket.AF_PACKET, socket.SOCK_DGRAM
-    )  # of no protocol: nothing comes before it is bound
-    try:
-        wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-        wire.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
-        wire.bind((HOST_INTERFACE, ETH_P_ALL))
-        wire.settimeout(RECEIVE_SECONDS)
-    except OSError:
-        wire.close()
-        raise
-    return wire
+def _listen_on_wire(wire: socket.socket) -> None:
+    """Packets from their IP header on, as they come in; of no protocol, so that none comes before it is bound."""
+    wire.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    wire.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+    wire.bind((HOST_INTERFACE, ETH_P_ALL))
+    wire.settimeout(RECEIVE_SECONDS)
 
 
-def _open_sender(family: int) -> socket.socket:
-    """A UDP socket whose packets leave by the host's interface, and are not heard by the host itself."""
-    sender = socket.socket(_FAMILIES[family], socket.SOCK_DGRAM)
-    interface = socket.if_nametoindex(HOST_INTERFACE)
-    try:
-        if family == 6:
-            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
-            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, HOP_LIMIT)
-            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 0)
-        else:
-            request = struct.pack("4s4si", b"", b"", interface)  # struct ip_mreqn
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, HOP_LIMIT)
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
-    except OSError:
-        sender.close()
-        raise
-    return sender
+def _send_to_groups(sender: socket.socket) -> None:
+    """Packets leave by the host's interface, and are not heard by the host itself."""
+    leave_by(sender, socket.if_nametoindex(HOST_INTERFACE), hops=HOP_LIMIT, loop=False)

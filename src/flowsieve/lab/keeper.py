@@ -33,6 +33,7 @@ from flowsieve.lab.process import die_with_parent, end_all_inside
 DESCRIPTION = "lab.json"
 PATIENCE_SECONDS = 30.0
 STEP_SECONDS = 0.002  # between two looks at what is awaited
+VSWITCHD = "ovs-vswitchd"
 QUIET = ("-vconsole:off", "-vsyslog:off")
 
 
@@ -44,8 +45,7 @@ class Keeper:
         self._plan = plan
         self._switches = -1  # the namespace
         self._hosts: list[int] = []
-        self._database: subprocess.Popen[bytes] | None = None
-        self._vswitchd: subprocess.Popen[bytes] | None = None
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def build(self) -> None:
         """Bring everything up, in an order that lets the machine do two things at once."""
@@ -66,40 +66,36 @@ class Keeper:
 
     def start_vswitchd(self) -> None:
         """Start the switches, unless they are running; a new process takes its bridges from the database."""
-        if self._vswitchd is not None and self._vswitchd.poll() is None:
-            return
-        with entered(self._switches):
-            self._vswitchd = self._daemon("ovs-vswitchd", f"unix:{self._directory}/db.sock")
+        before = self._daemons.get(VSWITCHD)
+        if before is None or before.poll() is not None:
+            with entered(self._switches):
+                self._start(VSWITCHD, f"unix:{self._directory}/db.sock")
 
     def reap(self) -> None:
         """Take note of daemons that died."""
-        for daemon in (self._database, self._vswitchd):
-            if daemon is not None:
-                daemon.poll()
+        for daemon in self._daemons.values():
+            daemon.poll()
 
     def tear_down(self) -> None:
         """End what runs in the lab; the namespaces go when this process does."""
-        for daemon in (self._vswitchd, self._database):
-            if daemon is not None:
-                daemon.kill()
+        for daemon in self._daemons.values():
+            daemon.kill()
         end_all_inside(self._hosts)
-        for daemon in (self._vswitchd, self._database):
-            if daemon is not None:
-                daemon.wait(PATIENCE_SECONDS)
+        for daemon in self._daemons.values():
+            daemon.wait(PATIENCE_SECONDS)
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_database(self) -> None:
         file = self._directory / "conf.db"
         _finished(_started(["ovsdb-tool", "create", str(file), self._plan["database_schema"]]))
-        socket_file = self._directory / "db.sock"
-        self._database = self._daemon("ovsdb-server", str(file), f"--remote=punix:{socket_file}")
+        self._start("ovsdb-server", str(file), f"--remote=punix:{self._directory}/db.sock")
 
-    def _daemon(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(self, program: str, *arguments: str) -> None:
         files = [
             f"--{kind}={self._directory}/{program}.{end}"
             for kind, end in (("pidfile", "pid"), ("log-file", "log"), ("unixctl", "ctl"))
         ]
-        return subprocess.Popen(
+        self._daemons[program] = subprocess.Popen(
             [program, *arguments, *files, *QUIET],
             env=os.environ | {"OVS_RUNDIR": str(self._directory)},
             stdin=subprocess.DEVNULL,
@@ -133,14 +129,12 @@ class Keeper:
 
     def _await_bridges(self, transaction: subprocess.Popen[str]) -> None:
         """ovs-vsctl returns when the switches have done what they were told; they may also have died."""
-        assert self._vswitchd is not None
+        vswitchd = self._daemons[VSWITCHD]
         while transaction.poll() is None:
-            if self._vswitchd.poll() is not None:
+            if vswitchd.poll() is not None:
                 transaction.kill()
                 transaction.communicate()
-                raise LabError(
-                    f"ovs-vswitchd ended with status {self._vswitchd.returncode}{self._last_words()}"
-                )
+                raise LabError(f"ovs-vswitchd ended with status {vswitchd.returncode}{self._last_words()}")
             time.sleep(STEP_SECONDS)
         _finished(transaction)
 

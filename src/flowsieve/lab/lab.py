@@ -23,7 +23,7 @@ from flowsieve.errors import BadInput, LabError, nearest
 from flowsieve.header.host_groups import HostAddresses
 from flowsieve.lab.blueprint import SWITCHES, Blueprint, namespace_path
 from flowsieve.lab.keeper import DESCRIPTION, wait_for_switches
-from flowsieve.lab.machine import DATABASE_SCHEMA, check_machine, environment
+from flowsieve.lab.machine import DATABASE_SCHEMA, carry_out, check_machine, environment
 from flowsieve.lab.namespace import entered
 from flowsieve.lab.place import BASE, claim, clear, is_locked
 from flowsieve.lab.process import ended, held
@@ -122,9 +122,7 @@ class Lab:
         words = ["ip", "link", "set", self.interface(a, b), "up" if up else "down"]
         self._check_up()
         with entered(self.switch_namespace):
-            done = subprocess.run(words, capture_output=True, text=True, env=environment())
-        if done.returncode:
-            raise LabError(f"the link {a!r} - {b!r} stays as it is: {done.stderr.strip()}")
+            carry_out(words, f"the link {a!r} - {b!r} stays as it is")
 
     def remove_switch(self, switch: str) -> None:
         """Take a switch away for good, with its end of every cable; the neighbours see their ports go down."""
@@ -134,9 +132,7 @@ class Lab:
             for near in self.topology.neighbours(switch):
                 cable = ["ip", "link", "set", self.interface(switch, near), "down"]
                 subprocess.run(cable, capture_output=True, check=False, env=environment())
-            done = subprocess.run(words, capture_output=True, text=True, env=environment())
-        if done.returncode:
-            raise LabError(f"switch {switch!r} stays: {done.stderr.strip()}")
+            carry_out(words, f"switch {switch!r} stays")
 
     def signal_vswitchd(self, number: signal.Signals) -> None:
         """Send a signal to the daemon that runs all switches, SIGSTOP say."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from flowsieve.errors import LabError
@@ -32,6 +34,13 @@ def check_machine() -> None:
         raise LabError(
             f"a lab needs {', '.join(missing)}; on Debian or Ubuntu: apt-get install {' '.join(packages)}"
         )
+
+
+def carry_out(words: Sequence[str], otherwise: str) -> None:
+    """Run a program of the system; one that fails is an error that says what is so otherwise, and why."""
+    done = subprocess.run(words, capture_output=True, text=True, env=environment())
+    if done.returncode:
+        raise LabError(f"{otherwise}: {done.stderr.strip()}")
 
 
 def environment() -> dict[str, str]:

@@ -26,37 +26,32 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A file or directory, open for the time of a `with` block."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
 def entered(namespace: int | Path) -> Iterator[None]:
     """The calling thread is in a namespace: sockets made and processes started meanwhile belong to it."""
-    home = os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with _back_home():
         if isinstance(namespace, int):
             _enter(namespace)
         else:
-            there = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-            try:
+            with opened(namespace) as there:
                 _enter(there)
-            finally:
-                os.close(there)
-        try:
-            yield
-        finally:
-            _enter(home)
-    finally:
-        os.close(home)
+        yield
 
 
 def new_namespace() -> int:
     """An open file of a new, empty namespace; the calling thread stays where it is."""
-    home = os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with _back_home():
         _check(_libc.unshare(CLONE_NEWNET))
-        try:
-            return os.open(OWN, os.O_RDONLY | os.O_CLOEXEC)
-        finally:
-            _enter(home)
-    finally:
-        os.close(home)
+        return os.open(OWN, os.O_RDONLY)
 
 
 def set_kernel(settings: dict[str, str]) -> None:
@@ -75,6 +70,16 @@ def send_whole_checksums(interfaces: list[str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for interface in interfaces:
             fcntl.ioctl(control, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))
+
+
+@contextmanager
+def _back_home() -> Iterator[None]:
+    """At the end the calling thread is in the namespace again that it is in now."""
+    with opened(OWN) as home:
+        try:
+            yield
+        finally:
+            _enter(home)
 
 
 def _enter(namespace: int) -> None:

@@ -9,10 +9,12 @@ import fcntl
 import os
 import re
 import shutil
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from flowsieve.errors import BadInput
+from flowsieve.lab.namespace import opened
 
 BASE = Path("/run/flowsieve")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -30,7 +32,7 @@ def claim(name: str | None) -> tuple[Path, int]:
             directory.mkdir(mode=0o700)
         except FileExistsError:
             continue
-        lock = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(directory, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_at(directory, lock):
             return directory, lock
@@ -41,33 +43,21 @@ def claim(name: str | None) -> tuple[Path, int]:
 def is_locked(directory: Path) -> bool:
     """Whether a lab is up there, or on its way up or down."""
     try:
-        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        with opened(directory) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not see each other
     except FileNotFoundError:
         return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not see each other
     except BlockingIOError:
         return True
-    else:
-        return False
-    finally:
-        os.close(file)
+    return False
 
 
 def clear(directory: Path) -> None:
     """Remove what is left of a lab, unless it is up; under the lock, so that no new one is hit."""
-    try:
-        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
+    with suppress(FileNotFoundError, BlockingIOError), opened(directory) as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(directory, file):
             shutil.rmtree(directory, ignore_errors=True)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(file)
 
 
 def _is_at(directory: Path, file: int) -> bool:

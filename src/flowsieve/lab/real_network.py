@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.errors import LabError, SwitchError
+from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
@@ -20,7 +19,7 @@ from flowsieve.lab.blueprint import FLOW_TABLE
 from flowsieve.lab.counters import Counters, PortCount
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
-from flowsieve.lab.machine import environment
+from flowsieve.lab.machine import carry_out
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.batch import Batch
 from flowsieve.southbound.fabric import Ticket
@@ -142,9 +141,7 @@ def bound_tables(lab: Lab, capacity: int) -> None:
     words += ["create", "flow_table", FLOW_TABLE, f"flow_limit={capacity}", "overflow_policy=refuse"]
     for switch in lab.topology.switches:
         words += ["--", "set", "bridge", lab.bridge(switch), "flow_tables:0=@table"]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment())
-    if done.returncode:
-        raise LabError(f"the switches take no bound of {capacity} entries: {done.stderr.strip()}")
+    carry_out(words, f"the switches take no bound of {capacity} entries")
 
 
 def _batch(packets: int, packet: NDArray[np.int64], host: NDArray[np.int32]) -> Batch:

@@ -22,9 +22,8 @@ from flowsieve.content.schema import LARGEST_INT, Schema, nearest_of, shown
 from flowsieve.errors import BadCell, BadInput, BadScenario, BadValue
 from flowsieve.network.topology import Topology
 
-HEAD = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\r\n]*[^\r\n]*"
-)  # the first line with something on it, and what is before it
+# The first line with something on it, and what is before it.
+HEAD = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*[^\r\n]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,9 +52,8 @@ def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
         if key not in entry:
             raise BadScenario(f"an entry has no {key!r}{nearest_of(key, entry)}; right are {', '.join(KEYS)}")
     for key in entry:
-        if (
-            key not in KEYS + WITH_MASKS
-        ):  # another field to match, say: a proof that passed over it would prove nothing
+        if key not in KEYS + WITH_MASKS:
+            # Another field to match, say: a proof that passed over it would prove nothing.
             raise BadScenario(
                 f"an entry has {shown(key)}{nearest_of(key, KEYS + WITH_MASKS)}; right are {', '.join(KEYS)} alone"
             )

@@ -12,6 +12,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
 from flowsieve.control.state import DEFAULT_BUDGET
+from flowsieve.errors import BadScenario
 from flowsieve.header.encoding import Encoding, encoding_of
 from flowsieve.header.tag import POOLS
 from flowsieve.index.covers.cover import MOST_LISTED
@@ -91,28 +92,27 @@ def _read_schema(top: Section) -> Schema | None:
 
 def _make_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:
     bits = index.whole("bits", encoding.room, f", the room that an address has behind {encoding.tag.group}")
-    dimensions = index.table.get("dimensions")
-    if dimensions is not None and not _are_dimensions(index, dimensions, schema):
-        return None
-    with index.kept("bits"):
-        return RegularPlan.make(schema, bits, dimensions, encoding.room)
+    with index.kept("dimensions"):
+        dimensions = _dimensions(index, schema)
+        with index.kept("bits"):
+            return RegularPlan.make(schema, bits, dimensions, encoding.room)
     return None
 
 
-def _are_dimensions(index: Section, names: object, schema: Schema) -> bool:
-    right = f"right is a list of attributes, such as {list(schema.names[:2])}"
+def _dimensions(index: Section, schema: Schema) -> list[str] | None:
+    names = index.table.get("dimensions")
+    if names is None:
+        return None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        index.wrong("dimensions", f"dimensions is {shown(names)}; {right}")
-        return False
+        right = f"right is a list of attributes, such as {list(schema.names[:2])}"
+        raise BadScenario(f"dimensions is {shown(names)}; {right}")
     for name in names:
         if name not in schema:
             hint = nearest_of(name, schema.names) or f"; right are some of {listed(schema.names)}"
-            index.wrong("dimensions", f"there is no attribute {shown(name)} to be a dimension{hint}")
-            return False
+            raise BadScenario(f"there is no attribute {shown(name)} to be a dimension{hint}")
         if names.count(name) > 1:
-            index.wrong("dimensions", f"dimension {shown(name)} is there twice; right is once")
-            return False
-    return True
+            raise BadScenario(f"dimension {shown(name)} is there twice; right is once")
+    return names
 
 
 def _read_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:

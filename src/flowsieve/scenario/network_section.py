@@ -49,25 +49,17 @@ def read_network(top: Section, switches: Iterable[str] | None = None) -> Network
     trees = section.whole("trees", MAX_TREES)
     if trees is not None and trees.bit_count() != 1:
         section.wrong("trees", f"trees is {trees}; right is a power of two, 1, 2, 4, 8, … up to {MAX_TREES}")
-    base = (
-        _read_switches(section) if _says_links(section, switches) else Topology.make((), {}, switches or ())
-    )
-    if base is not None and switches is not None:
-        base = _check_switches(section, base, list(switches))
-    if base is not None and switches is not None and "hosts" not in section:
-        return _network(base, capacity, tables, trees)
-    topology = None if base is None else _with_hosts(section, base)
-    return None if topology is None else _network(topology, capacity, tables, trees)
-
-
-def _network(topology: Topology, capacity: int | None, tables: str | None, trees: int | None) -> Network:
-    return Network(
-        topology, capacity, None if tables is None else Tables(tables), 1 if trees is None else trees
-    )
-
-
-def _says_links(section: Section, switches: Iterable[str] | None) -> bool:
-    return switches is None or "links" in section or "topology" in section
+    if switches is None or "links" in section or "topology" in section:
+        topology = _read_switches(section)
+    else:
+        topology = Topology.make((), {}, switches)
+    if topology is not None and switches is not None:
+        topology = _check_switches(section, topology, list(switches))
+    if topology is not None and (switches is None or "hosts" in section):
+        topology = _with_hosts(section, topology)
+    if topology is None:
+        return None
+    return Network(topology, capacity, None if tables is None else Tables(tables), trees or 1)
 
 
 def _check_switches(section: Section, base: Topology, switches: list[str]) -> Topology | None:
@@ -138,27 +130,26 @@ def _with_hosts(section: Section, base: Topology) -> Topology | None:
         return base
     hosts = section.section("hosts")
     switches = set(base.switches)
-    right = True
+    right = 0
     for host, switch in hosts.table.items():
-        if (fault := _host_fault(host, switch, base, switches)) is not None:
-            hosts.wrong(host, fault)
-            right = False
+        with hosts.kept(host):
+            _check_host(host, switch, base, switches)
+            right += 1
         if section.mistakes.full:
             break
-    if not right:
+    if right < len(hosts.table):
         return None
     with section.kept("hosts"):
         return Topology.make(base.links, hosts.table, base.switches)
     return None
 
 
-def _host_fault(host: str, switch: object, base: Topology, switches: set[str]) -> str | None:
-    """What is wrong with a host and where it is said to be, if something is."""
+def _check_host(host: str, switch: object, base: Topology, switches: set[str]) -> None:
+    """Reject a host whose name or place cannot be."""
     if not isinstance(switch, str):
-        return f"host {shown(host)} is at {shown(switch)}; right is the name of a switch"
+        raise BadScenario(f"host {shown(host)} is at {shown(switch)}; right is the name of a switch")
     if switch not in switches:
         hint = nearest_of(switch, base.switches) or f"; there are {listed(base.switches)}"
-        return f"host {shown(host)} is at unknown switch {shown(switch)}{hint}"
+        raise BadScenario(f"host {shown(host)} is at unknown switch {shown(switch)}{hint}")
     if host in switches:
-        return f"{shown(host)} is a switch already; right is another name for the host"
-    return None
+        raise BadScenario(f"{shown(host)} is a switch already; right is another name for the host")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from flowsieve.flow.entry import Flow
@@ -50,9 +51,7 @@ def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
         ],
         "delivered": list(found.delivered),
         "matches": list(found.matches),
-        "missed": [
-            {"host": miss.host, "subscription": miss.subscription, "why": miss.why} for miss in found.missed
-        ],
+        "missed": [asdict(miss) for miss in found.missed],
     }
 
 
@@ -68,19 +67,7 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
 
 
 def plain_verdict(verdict: Verdict, false_positive_share: float | None) -> dict[str, Any]:
-    witness = verdict.witness
-    return {
-        "holds": verdict.holds,
-        "false_negatives": verdict.false_negatives,
-        "duplicates": verdict.duplicates,
-        "loops": verdict.loops,
-        "strays": verdict.strays,
-        "false_positive_share": false_positive_share,
-        "witness": witness
-        and {
-            "event": dict(witness.event) if witness.event is not None else None,
-            "publisher": witness.publisher,
-            "kind": witness.kind,
-            "where": witness.where,
-        },
-    }
+    found = asdict(verdict)
+    witness = found.pop("witness")
+    share = {"false_positive_share": false_positive_share}
+    return {"holds": verdict.holds} | found | share | {"witness": witness}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -164,14 +164,7 @@ class Played:
         return {
             "requests": counts.requests,
             "refused": len(stage.refused),
-            "events": counts.events,
-            "rejected": counts.rejected,
-            "deliveries": counts.deliveries,
-            "wanted": counts.wanted,
-            "false_positives": counts.false_positives,
-            "false_negatives": counts.false_negatives,
-            "duplicates": counts.duplicates,
-            "repeats": counts.repeats,
+            **asdict(counts),
             "fpr": counts.false_positives / counts.deliveries if counts.deliveries else 0.0,
             "flows": sum(flows),
             "flows_max": max(flows),

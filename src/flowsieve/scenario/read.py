@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, overload
 
@@ -11,11 +11,10 @@ from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.control.request import Request
-from flowsieve.flow.tables.compiler import Tables
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
-from flowsieve.scenario.request_files import Filters, RequestBook, read_requests
+from flowsieve.scenario.request_files import RequestBook, parser_of, read_requests
 
 PARTS = ("schema", "index", "network", "step")
 STEP_KEYS = ("requests", "events")
@@ -42,16 +41,9 @@ Step = RequestStep | EventStep
 
 
 @dataclass(frozen=True)
-class Scenario(IndexSection):
-    """What to play: how contents are encoded, on which network, and what happens there.
+class Scenario(IndexSection, Network):
+    """What to play: how contents are encoded, on which network, and what happens there."""
 
-    `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane.
-    """
-
-    topology: Topology
-    capacity: int | None
-    tables: Tables | None
-    trees: int
     steps: tuple[Step, ...]
 
 
@@ -79,19 +71,8 @@ def read_scenario(path: str | Path, *, network: bool = True) -> IndexSection:
     assert wires is not None
     steps = tuple(_read_steps(files, index, wires.topology, mistakes))
     mistakes.check()
-    return Scenario(
-        path=index.path,
-        schema=index.schema,
-        header=index.header,
-        plan=index.plan,
-        budget=index.budget,
-        sample=index.sample,
-        topology=wires.topology,
-        capacity=wires.capacity,
-        tables=wires.tables,
-        trees=wires.trees,
-        steps=steps,
-    )
+    sections = {each.name: getattr(part, each.name) for part in (index, wires) for each in fields(part)}
+    return Scenario(**sections, steps=steps)
 
 
 def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
@@ -122,7 +103,7 @@ def _read_steps(
     files: list[tuple[str, Path]], index: IndexSection, topology: Topology, mistakes: Mistakes
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
-    filters, book = Filters(index.schema, index.check_cover), RequestBook()
+    parse, book = parser_of(index.schema, index.check_cover), RequestBook()
     from flowsieve.scenario.event_files import EventFile, check_ids  # it takes a while to be imported
 
     event_files: list[EventFile] = []
@@ -130,7 +111,7 @@ def _read_steps(
         if mistakes.full:
             return
         if kind == "requests":
-            yield RequestStep(path, *read_requests(path, filters, topology, book, mistakes))
+            yield RequestStep(path, *read_requests(path, parse, topology, book, mistakes))
             continue
         with mistakes.kept():
             file = EventFile.read(path, index.schema, topology)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,25 +21,20 @@ REQUEST_COLUMNS = ("op", "id", "host", "filter")
 FILTER_COLUMNS = ("id", "filter")
 OPS = {op.value: op for op in Op}
 Check = Callable[[Filter], None]  # raises what is wrong with a filter
+Parse = Callable[[str], Filter]
 NAMES = {Side.PUBLISHER: "advertisement", Side.SUBSCRIBER: "subscription"}
 
 
-class Filters:
-    """Parses and checks filters, each text once: thousands of subscriptions often share a few."""
+def parser_of(schema: Schema, check: Check) -> Parse:
+    """What parses and checks filters, each text once: thousands of subscriptions often share a few."""
 
-    def __init__(self, schema: Schema, check: Check | None = None) -> None:
-        self._schema = schema
-        self._check = check
-        self._known: dict[str, Filter] = {}
+    @cache
+    def parse(text: str) -> Filter:
+        parsed = Filter.parse(text, schema)
+        check(parsed)
+        return parsed
 
-    def parse(self, text: str) -> Filter:
-        known = self._known.get(text)
-        if known is None:
-            known = Filter.parse(text, self._schema)
-            if self._check is not None:
-                self._check(known)
-            self._known[text] = known
-        return known
+    return parse
 
 
 class _Made(NamedTuple):
@@ -80,7 +76,7 @@ class RequestBook:
 
 
 def read_requests(
-    path: Path, filters: Filters, topology: Topology, book: RequestBook, mistakes: Mistakes
+    path: Path, parse: Parse, topology: Topology, book: RequestBook, mistakes: Mistakes
 ) -> tuple[tuple[Request, ...], tuple[int, ...]]:
     """The requests in a file and their lines; the book is carried on from file to file."""
     requests: list[Request] = []
@@ -94,7 +90,7 @@ def read_requests(
             book.note(op, id, host, where)
             if op.adding:
                 _check_host(host, topology)
-                requests.append(Request(op, id, host, filters.parse(text)))
+                requests.append(Request(op, id, host, parse(text)))
             else:
                 requests.append(Request(op, id, host))
             lines.append(line)
@@ -103,10 +99,12 @@ def read_requests(
     return tuple(requests), tuple(lines)
 
 
-def read_filters(path: str | Path, schema: Schema, check: Check | None = None) -> list[tuple[str, Filter]]:
+def read_filters(
+    path: str | Path, schema: Schema, check: Check = lambda wanted: None
+) -> list[tuple[str, Filter]]:
     """The filters in a CSV file with columns id and filter, in its order; `check` may reject some of them."""
     path = Path(path)
-    mistakes, parser = Mistakes(), Filters(schema, check)
+    mistakes, parse = Mistakes(), parser_of(schema, check)
     found: list[tuple[str, Filter]] = []
     seen: dict[str, int] = {}
     for line, (id, text) in csv_table(path, FILTER_COLUMNS, mistakes):
@@ -118,7 +116,7 @@ def read_filters(path: str | Path, schema: Schema, check: Check | None = None) -
                     f"id {shown(id)} is there already, on line {seen[id]}; right is an id of its own"
                 )
             seen[id] = line
-            found.append((id, parser.parse(text)))
+            found.append((id, parse(text)))
         if mistakes.full:
             break
     mistakes.check()
