@@ -130,13 +130,9 @@ def thinned(cuts: Sequence[Number], bits: int) -> tuple[Number, ...]:
 
 def as_cuts(attribute: Attribute, cuts: object) -> AxisCuts:
     """Cuts from a list or an array, as plain numbers of the attribute's kind; a number of bits stays one."""
-    if isinstance(cuts, bool | str):
-        raise BadPlan(
-            f"the cuts of {attribute.name} are {cuts!r}; right is a list of numbers, or a number of bits"
-        )
-    if isinstance(cuts, int | np.integer):
+    if isinstance(cuts, int | np.integer) and not isinstance(cuts, bool):
         return int(cuts)
-    if not isinstance(cuts, Sequence | np.ndarray):
+    if isinstance(cuts, str) or not isinstance(cuts, Sequence | np.ndarray):
         raise BadPlan(
             f"the cuts of {attribute.name} are {cuts!r}; right is a list of numbers, or a number of bits"
         )
