@@ -7,7 +7,7 @@ same however the events are split.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,6 @@ from flowsieve.pipeline.runtime.sums import SumRow, summed, worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-SUMS = tuple(field.name for field in fields(ReplayTraffic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +143,6 @@ def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
         traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), set(), set()
         hosts = pa.array(snapshot.wiring.hosts, pa.string())
         for batch in batches:
-            if not batch.num_rows:
-                continue
             workers.add(worker())
             source = pc.index_in(batch.column("host"), value_set=hosts).to_numpy(zero_copy_only=False)
             try:
@@ -154,14 +150,12 @@ def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
             except SwitchError as error:
                 storms.add(str(error))
                 break
-        return {name: getattr(traffic, name) for name in SUMS} | {"storms": storms, "workers": workers}
+        return vars(traffic) | {"storms": storms, "workers": workers}
 
-    row = summed(events.select("host", *snapshot.plan.schema.names), send_all, SUMS, "storms", "workers")
-    traffic = ReplayTraffic.none(snapshot.wiring)
-    if row is None:
-        return Replayed(snapshot.wiring, traffic)
+    nothing = vars(ReplayTraffic.none(snapshot.wiring))
+    sent = events.select("host", *snapshot.plan.schema.names)
+    row = summed(sent, send_all, nothing, "storms", "workers")
     if row["storms"]:
         raise SwitchError(f"{row['storms'][0]}; `flowsieve verify` shows where")
-    for name in SUMS:
-        getattr(traffic, name).reshape(-1)[:] = row[name]
+    traffic = ReplayTraffic(**{name: row[name] for name in nothing})
     return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))
