@@ -47,7 +47,7 @@ def mean_distance_ms(topology: Topology, tree: SpanningTree) -> float:
 
     The hosts' own links are left out. Each link contributes its latency for every pair that it separates.
     """
-    below = {switch: len(topology.hosts_at(switch)) for switch in tree.switches}
+    below = {switch: len(topology.attached_at(switch)) for switch in tree.switches}
     if sum(below.values()) < 2:
         below = dict.fromkeys(tree.switches, 1)
     total = sum(below.values())
