@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.content.cuts import neighbour
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadPlan
 from flowsieve.index.axes import cut_axis_kernel as kernel
-from flowsieve.index.axes.grid import Axis, Line, LinePoint, neighbour
+from flowsieve.index.axes.grid import Axis, Line, LinePoint
 
 MOST_CUTS = (1 << 16) - 1
 MOST_LISTED_VALUES = 1 << 16  # up to here the places of all values are kept in a table

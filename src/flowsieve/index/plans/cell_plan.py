@@ -142,22 +142,14 @@ class CellPlan(ABC):
 
     def _task(self, wanted: Filter, sample: EventSample | None) -> Task | GridTask:
         boxes = np.array(self.boxes(wanted), np.uint64)  # boxes, axes, the four fields of a span
-        if sample is not None:
-            made_under: object = sample.plan
-            if made_under is not self and made_under != self:
-                raise BadPlan("the sample was made under another plan")
-        rest = (
-            self.bits,
-            self.axis_last,
-            *np.ascontiguousarray(boxes.transpose(2, 0, 1)),
-            *(
-                (NOTHING, NOTHING, self._no_places)
-                if sample is None
-                else (sample.hi, sample.lo, sample.places)
-            ),
-            np.empty(1 if sample is None else len(sample) + 1, np.int64),
-            PRIOR if sample is None else sample.prior,
-        )
+        if sample is None:
+            traffic = NOTHING, NOTHING, self._no_places, np.empty(1, np.int64), PRIOR
+        elif sample.plan is self or sample.plan == self:
+            room = np.empty(len(sample) + 1, np.int64)
+            traffic = sample.hi, sample.lo, sample.places, room, sample.prior
+        else:
+            raise BadPlan("the sample was made under another plan")
+        rest = (self.bits, self.axis_last, *np.ascontiguousarray(boxes.transpose(2, 0, 1)), *traffic)
         if self._levels is None:
             return Task(*self.splitter, *rest)
         return GridTask(self._level_rows, *rest)

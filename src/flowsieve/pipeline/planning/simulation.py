@@ -20,6 +20,7 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
+from flowsieve.index.plans.levels import round_robin
 from flowsieve.pipeline.matching.matcher import bit_rows
 from flowsieve.pipeline.planning import selection_kernel as kernel
 from flowsieve.pipeline.planning.selection import Chosen, Simulate
@@ -64,16 +65,9 @@ class Simulation:
 
     def spent(self, chosen: Chosen) -> tuple[tuple[int, int], ...]:
         """The bits that each dimension of a regular grid gets: (dimension, bits); none that gets no bit."""
-        left = {d: self.widths[d] for d in chosen}
-        got = dict.fromkeys(chosen, 0)
-        room = self.bits
-        while room and any(left.values()):
-            for d in chosen:
-                if left[d] and room:
-                    left[d] -= 1
-                    got[d] += 1
-                    room -= 1
-        return tuple((d, bits) for d, bits in got.items() if bits)
+        widths = [self.widths[d] for d in chosen]
+        levels = round_robin(widths, min(self.bits, sum(widths)))
+        return tuple((d, levels.count(i)) for i, d in enumerate(chosen) if i in levels)
 
     def counter(self) -> Counter:
         """What counts, made once for tasks that follow each other in one process."""
