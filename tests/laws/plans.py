@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from flowsieve.content.box import Constraint, Interval, Text
+from flowsieve.content.cuts import neighbour
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
 from flowsieve.index.axes.cut_axis import AxisCuts, axis_of
-from flowsieve.index.axes.grid import neighbour
 from flowsieve.index.plan import KINDS, IndexPlan
 from flowsieve.index.plans.kd import LEAF, KdPlan
 from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan

@@ -47,17 +47,14 @@ def at_least(attribute: Attribute, point: Any) -> Any:
 def above(attribute: Attribute, point: Any) -> Any:
     """The first point of the line that is above a constant."""
     first = at_least(attribute, point)
-    return first if first > point else successor(attribute, first)
+    if first > point:
+        return first
+    return f"{first}\0" if isinstance(first, str) else neighbour(attribute, first, +1)
 
 
-def successor(attribute: Attribute, point: Any) -> Any:
-    if isinstance(point, str):
-        return point + "\0"
-    return math.nextafter(point, math.inf) if attribute.kind == "float" else point + 1
-
-
-def predecessor(attribute: Attribute, point: Any) -> Any:
-    return math.nextafter(point, -math.inf) if attribute.kind == "float" else point - 1
+def neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
+    """The next number of an attribute's line above (+1) or below (-1) one."""
+    return math.nextafter(number, step * math.inf) if attribute.kind == "float" else number + step
 
 
 def between(attribute: Attribute, low: Any, high: Any) -> Cuts:
@@ -136,7 +133,7 @@ def constraints(attribute: Attribute, cuts: Cuts) -> list[Constraint]:
     if attribute.kind == "string":
         return [*texts(cuts)]
     return [
-        Interval(low, attribute.max if high is None else predecessor(attribute, high))
+        Interval(low, attribute.max if high is None else neighbour(attribute, high, -1))
         for low, high in segments(cuts)
     ]
 
@@ -172,7 +169,7 @@ def texts(cuts: Cuts) -> Iterable[Text]:
 def cuts_of(attribute: Attribute, constraint: Constraint) -> Cuts:
     """The inverse of `constraints`, for one of them."""
     if isinstance(constraint, Interval):
-        return between(attribute, constraint.low, successor(attribute, constraint.high))
+        return between(attribute, constraint.low, neighbour(attribute, constraint.high, +1))
     if constraint.equals is not None:
         return (constraint.equals, constraint.equals + "\0")
     holes = [complement(attribute, (string, string + "\0")) for string in constraint.none_of]

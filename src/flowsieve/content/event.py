@@ -149,12 +149,7 @@ def check_event(schema: Schema, event: Mapping[str, object]) -> dict[str, object
     for name in event:
         if name not in schema:
             raise BadValue(f"there is no attribute {shown(name)}{nearest_of(str(name), schema.names)}")
-    out: dict[str, object] = {}
-    for attribute in schema:
-        if attribute.name not in event:
-            raise BadValue(f"{attribute.name} is missing; it is {attribute.range_text}")
-        out[attribute.name] = attribute.value(attribute.point(event[attribute.name]))
-    return out
+    return {attribute.name: attribute.value(attribute.point_of(event)) for attribute in schema}
 
 
 def read_event(schema: Schema, event: Mapping[str, str]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from flowsieve.content.box import Box, Constraint, Interval, Text
 from flowsieve.content.parser import parse_boxes
 from flowsieve.content.region import Algebra, TooComplex
 from flowsieve.content.schema import Attribute, Schema
-from flowsieve.errors import BadFilter, BadInput, BadValue
+from flowsieve.errors import BadFilter, BadInput
 
 if TYPE_CHECKING:
     from flowsieve.content.event import EventBatch
@@ -71,11 +71,7 @@ class Filter:
         Only the attributes that the filter constrains are looked at; a value there that the schema does not
         allow raises BadValue.
         """
-        points = {}
-        for attribute in self._constrained:
-            if attribute.name not in values:
-                raise BadValue(f"{attribute.name} is missing; it is {attribute.range_text}")
-            points[attribute.name] = attribute.point(values[attribute.name])
+        points = {attribute.name: attribute.point_of(values) for attribute in self._constrained}
         return any(
             all(constraint.admits(points[attribute.name]) for attribute, constraint in conditions)  # type: ignore[arg-type]
             for conditions in self._conditions

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flowsieve.content.box import Box, Constraint, Interval, Text
+from flowsieve.content.cuts import neighbour
 from flowsieve.content.schema import Schema
-from flowsieve.index.axes.grid import Line, neighbour
+from flowsieve.index.axes.grid import Line
 
 MOST_PIECES = 20_000  # looked at while boxes are taken out of one
 

@@ -3,96 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from flowsieve.content.event import EventBatch
-from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan, nearest
-from flowsieve.index.covers.walk import Cell, DzColumn, Spans, Walk
-from flowsieve.index.dz import MAX_LENGTH, Dz
-from flowsieve.index.dzset import DzSet
-from flowsieve.index.extent import Extent
+from flowsieve.index.dz import MAX_LENGTH
+from flowsieve.index.plans.cell_plan import CellPlan
 from flowsieve.index.plans.kd import KdPlan
 from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.plans.selective import SelectivePlan
-from flowsieve.index.plans.splitter import Splitter
-from flowsieve.index.sample import EventSample
 
-
-class IndexPlan(Walk, Protocol):
-    """What everything outside the index knows of a plan.
-
-    The one law: an event that a filter matches has a dz that the filter's cover covers, whatever the budget
-    and the sample.
-    """
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def dimensions(self) -> tuple[str, ...]:
-        """The attributes that the plan cuts."""
-
-    @property
-    def bits(self) -> int:
-        """The longest dz that the plan can make; an event's dz have this length."""
-
-    @property
-    def one_dz(self) -> bool:
-        """Whether every event has exactly one dz."""
-
-    @property
-    def single_places(self) -> bool:
-        """Whether the cell of a dz of full length is a single place on each axis."""
-
-    @property
-    def splitter(self) -> Splitter:
-        """Where cells are cut, in a form that kernels take."""
-
-    @property
-    def axis_last(self) -> NDArray[np.uint64]:
-        """The last place on each axis."""
-
-    def encode(self, values: Mapping[str, object]) -> tuple[Dz, ...]:
-        """The dz of an event: one, several, or none if the plan does not send it."""
-
-    def encode_batch(self, events: EventBatch) -> DzColumn:
-        """`encode` for many events at once."""
-
-    def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
-        """The dz that stand for a filter: at most `budget`; if that is 0, just the cells that it touches."""
-
-    def count_cover(self, wanted: Filter) -> int:
-        """How many dz the exact cover has."""
-
-    def touches(self, wanted: Filter, cells: DzSet) -> NDArray[np.bool_]:
-        """Which dz of a set name cells that the filter touches."""
-
-    def places(self, events: EventBatch) -> NDArray[np.uint64]:
-        """Where events lie on the axes that the plan cuts: a row for each dz that `encode_batch` gives."""
-
-    def cells(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """The first and the last places of the cells of full length that such places lie in."""
-
-    def boxes(self, wanted: Filter) -> tuple[Spans, ...]:
-        """What a filter wants, as boxes of places on the plan's axes."""
-
-    def extents(self, cell: Cell) -> tuple[Extent, ...]:
-        """The parts of the content space that a cell stands for; none if no event lies in it."""
-
-    def shortened(self, bits: int) -> IndexPlan:
-        """The plan with at most as many bits as it has."""
-
-    def to_json(self) -> dict[str, Any]: ...
-
+IndexPlan = CellPlan  # everything outside the index knows a plan by this name, whatever its kind
 
 # What the file of a plan may say beside the plan: how it came about.
 PLANNED = "planned"

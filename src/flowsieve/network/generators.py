@@ -134,7 +134,8 @@ def generate(text: str) -> Topology:
             f"there is no topology {kind[:80]!r}{hint}; there are {forms}, each with hosts=N as well"
         )
     make = GENERATORS[kind]
-    names = list(inspect.signature(make).parameters)
+    parameters = inspect.signature(make).parameters
+    names = list(parameters)
     given: dict[str, int] = {}
     for position, part in enumerate(rest.split(",") if rest else ()):
         name, equals, number = part.rpartition("=")
@@ -148,7 +149,7 @@ def generate(text: str) -> Topology:
             )
             raise BadTopology(f"in {text[:80]!r}, {name[:80]!r} {wrong}; right is {_form(kind)}, hosts=N")
         given[name] = _whole(number, name, text)
-    missing = [name for name in _needed(make) if name not in given]
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in given]
     if missing:
         raise BadTopology(f"{text[:80]!r} does not say {missing[0]}; right is {_form(kind)}")
     return make(**given)
@@ -161,10 +162,6 @@ def _form(kind: str) -> str:
         p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters if p.name != "hosts"
     ]
     return f"{kind}:{','.join(shown)}"
-
-
-def _needed(make: Callable[..., Topology]) -> list[str]:
-    return [p.name for p in inspect.signature(make).parameters.values() if p.default is p.empty]
 
 
 def _whole(digits: str, name: str, text: str) -> int:

@@ -105,11 +105,6 @@ class SpanningTree:
             lower.append(self.parent[lower[-1]])
         return (*start, *reversed(end[:-1]))
 
-    def ports(self, topology: Topology, switch: str) -> tuple[int, ...]:
-        """The ports that the tree may use at a switch: to its neighbours on the tree and to its hosts."""
-        ends = self.neighbours(switch) + topology.attached_at(switch)
-        return tuple(sorted(topology.port(switch, end) for end in ends))
-
     def __contains__(self, switch: object) -> bool:
         return switch in self._depth
 
@@ -141,15 +136,10 @@ def endpoints_behind(topology: Topology, tree: SpanningTree, switch: str, port: 
         return frozenset([start])
     if start not in tree.neighbours(switch):
         return frozenset()
-    found: set[str] = set()
-    seen, at = {switch, start}, [start]
-    while at:
-        here = at.pop()
-        found.update(name for name, home in topology.attached.items() if home == here)
-        onward = [near for near in tree.neighbours(here) if near not in seen]
-        seen.update(onward)
-        at.extend(onward)
-    return frozenset(found)
+    steps = [(switch, start)]  # from where to where; it grows as it is gone through
+    for back, here in steps:
+        steps += [(here, near) for near in tree.neighbours(here) if near != back]
+    return frozenset(name for _, here in steps for name in topology.attached_at(here))
 
 
 @dataclass(frozen=True, slots=True)

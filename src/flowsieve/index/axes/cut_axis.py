@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.content.cuts import neighbour
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadPlan
 from flowsieve.index.axes import cut_axis_kernel as kernel
-from flowsieve.index.axes.grid import Axis, Line, LinePoint, neighbour
+from flowsieve.index.axes.grid import Axis, Line, LinePoint
 
 MOST_CUTS = (1 << 16) - 1
 MOST_LISTED_VALUES = 1 << 16  # up to here the places of all values are kept in a table
@@ -130,13 +131,9 @@ def thinned(cuts: Sequence[Number], bits: int) -> tuple[Number, ...]:
 
 def as_cuts(attribute: Attribute, cuts: object) -> AxisCuts:
     """Cuts from a list or an array, as plain numbers of the attribute's kind; a number of bits stays one."""
-    if isinstance(cuts, bool | str):
-        raise BadPlan(
-            f"the cuts of {attribute.name} are {cuts!r}; right is a list of numbers, or a number of bits"
-        )
-    if isinstance(cuts, int | np.integer):
+    if isinstance(cuts, int | np.integer) and not isinstance(cuts, bool):
         return int(cuts)
-    if not isinstance(cuts, Sequence | np.ndarray):
+    if isinstance(cuts, str) or not isinstance(cuts, Sequence | np.ndarray):
         raise BadPlan(
             f"the cuts of {attribute.name} are {cuts!r}; right is a list of numbers, or a number of bits"
         )

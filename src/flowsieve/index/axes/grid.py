@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.box import Constraint, Interval, Text
+from flowsieve.content.cuts import neighbour
 from flowsieve.content.schema import Attribute
 from flowsieve.errors import BadCell, BadPlan
 from flowsieve.index.axes import grid_kernel as kernel
@@ -195,11 +195,6 @@ class Axis(Line):
                 shared = len(end) > STRING_BYTES or end.endswith(b"\0")
                 last = _leading_bytes(end) - (0 if shared else 1) >> (8 * STRING_BYTES - self.bits)
         return Span(first, last, first, last)
-
-
-def neighbour(attribute: Attribute, number: int | float, step: int) -> int | float:
-    """The next value of an attribute above (+1) or below (-1) one."""
-    return math.nextafter(number, step * math.inf) if attribute.kind == "float" else number + step
 
 
 def _string_bits(string: str, prefix: bool) -> int:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
+from flowsieve.content.schema import Attribute, Schema
 from flowsieve.errors import BadFilter, BadPlan
 from flowsieve.index.covers import cover_kernel, refine_kernel
 from flowsieve.index.covers.box_kernel import GridTask, Task
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.covers.refine import PATIENCE, PATIENCE_WITH_SAMPLE, most_effort
-from flowsieve.index.covers.walk import Cell, Spans
+from flowsieve.index.covers.walk import Cell, DzColumn, Spans
+from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.extent import Extent
 from flowsieve.index.plans.splitter import Splitter
@@ -32,16 +34,20 @@ NOTHING = np.empty(0, np.uint64)
 
 
 class CellPlan(ABC):
-    """A plan that says what its axes are, where it cuts cells, and what a filter wants of its axes.
+    """An index plan: what its axes are, where it cuts cells, what a filter wants of its axes, how events are encoded.
 
-    A kind of plan adds how events are encoded.
+    The one law: an event that a filter matches has a dz that the filter's cover covers, whatever the budget
+    and the sample.
     """
 
-    one_dz: ClassVar[bool] = True
-    single_places: ClassVar[bool] = True
+    kind: ClassVar[str]
+    one_dz: ClassVar[bool] = True  # whether every event has exactly one dz
+    single_places: ClassVar[bool] = True  # whether a cell of full length is a single place on each axis
+    fields: ClassVar[tuple[str, ...]]  # what its JSON has beside kind and schema
 
     schema: Schema
-    bits: int
+    dimensions: tuple[str, ...]  # the attributes that the plan cuts
+    bits: int  # of the longest dz that the plan can make; an event's dz have this length
 
     @property
     @abstractmethod
@@ -50,7 +56,16 @@ class CellPlan(ABC):
 
     @property
     @abstractmethod
-    def splitter(self) -> Splitter: ...
+    def splitter(self) -> Splitter:
+        """Where cells are cut, in a form that kernels take."""
+
+    @abstractmethod
+    def encode(self, values: Mapping[str, object]) -> tuple[Dz, ...]:
+        """The dz of an event: one, several, or none if the plan does not send it."""
+
+    @abstractmethod
+    def encode_batch(self, events: EventBatch) -> DzColumn:
+        """`encode` for many events at once; raises BadCell at the first one without a place in the index."""
 
     @abstractmethod
     def boxes(self, wanted: Filter) -> tuple[Spans, ...]:
@@ -66,11 +81,20 @@ class CellPlan(ABC):
 
     @abstractmethod
     def extents(self, cell: Cell) -> tuple[Extent, ...]:
-        """The parts of the content space that a cell stands for."""
+        """The parts of the content space that a cell stands for; none if no event lies in it."""
 
     @abstractmethod
     def shortened(self, bits: int) -> Self:
-        """The plan with fewer bits."""
+        """The plan with at most as many bits as it has."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a plain value: its kind, the digest of its schema, and what the kind needs."""
+        own = {name: _listed(getattr(self, name)) for name in self.fields}
+        return {"kind": self.kind, "schema": self.schema.digest, **own}
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        return tuple(self.schema[name] for name in self.dimensions)
 
     def split(self, cell: Cell) -> tuple[Cell, Cell] | None:
         if cell.dz.length == self.bits:
@@ -118,22 +142,14 @@ class CellPlan(ABC):
 
     def _task(self, wanted: Filter, sample: EventSample | None) -> Task | GridTask:
         boxes = np.array(self.boxes(wanted), np.uint64)  # boxes, axes, the four fields of a span
-        if sample is not None:
-            made_under: object = sample.plan
-            if made_under is not self and made_under != self:
-                raise BadPlan("the sample was made under another plan")
-        rest = (
-            self.bits,
-            self.axis_last,
-            *np.ascontiguousarray(boxes.transpose(2, 0, 1)),
-            *(
-                (NOTHING, NOTHING, self._no_places)
-                if sample is None
-                else (sample.hi, sample.lo, sample.places)
-            ),
-            np.empty(1 if sample is None else len(sample) + 1, np.int64),
-            PRIOR if sample is None else sample.prior,
-        )
+        if sample is None:
+            traffic = NOTHING, NOTHING, self._no_places, np.empty(1, np.int64), PRIOR
+        elif sample.plan is self or sample.plan == self:
+            room = np.empty(len(sample) + 1, np.int64)
+            traffic = sample.hi, sample.lo, sample.places, room, sample.prior
+        else:
+            raise BadPlan("the sample was made under another plan")
+        rest = (self.bits, self.axis_last, *np.ascontiguousarray(boxes.transpose(2, 0, 1)), *traffic)
         if self._levels is None:
             return Task(*self.splitter, *rest)
         return GridTask(self._level_rows, *rest)
@@ -181,3 +197,8 @@ class CellPlan(ABC):
     @cached_property
     def _no_places(self) -> NDArray[np.uint64]:
         return np.empty((0, len(self.shape)), np.uint64)
+
+
+def _listed(value: Any) -> Any:
+    """A value as JSON has it: a list for a tuple."""
+    return [_listed(part) for part in value] if isinstance(value, tuple) else value

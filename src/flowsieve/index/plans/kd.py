@@ -23,6 +23,7 @@ from flowsieve.index.plans import kd_kernel
 from flowsieve.index.plans.cell_plan import CellPlan
 from flowsieve.index.plans.levels import chunks, places_of
 from flowsieve.index.plans.reading import (
+    check_axes,
     check_bits,
     check_dimensions,
     cuts_of,
@@ -53,6 +54,7 @@ class KdPlan(CellPlan):
     """
 
     kind: ClassVar[str] = "kd"
+    fields: ClassVar[tuple[str, ...]] = ("bits", "dimensions", "cuts", "axis", "place")
     single_places: ClassVar[bool] = False
 
     schema: Schema
@@ -63,12 +65,8 @@ class KdPlan(CellPlan):
     bits: int
 
     def __post_init__(self) -> None:
-        check_dimensions(self.schema, self.dimensions)
+        check_axes(self.schema, self.dimensions, self.cuts)
         check_bits(self.bits)
-        if len(self.cuts) != len(self.dimensions):
-            raise BadPlan(
-                f"there are cuts for {len(self.cuts)} dimensions, and there are {len(self.dimensions)}"
-            )
         if len(self.axis) != len(self.place) or len(self.axis) > 2 * MOST_NODES + 1:
             raise BadPlan(
                 f"a tree of {len(self.axis)} dimensions and {len(self.place)} places; right are as many of both, "
@@ -114,29 +112,16 @@ class KdPlan(CellPlan):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema, room: int) -> KdPlan:
         """The plan that `to_json` wrote down; the caller has checked kind and schema."""
-        only(data, cls.kind, ("bits", "dimensions", "cuts", "axis", "place"))
+        only(data, cls.kind, cls.fields)
         names = names_of(need(data, cls.kind, "dimensions"))
         rows = cuts_of(schema, names, need(data, cls.kind, "cuts"))
         axis = indices_of("axis", need(data, cls.kind, "axis"), LEAF, len(names) - 1)
         place = indices_of("place", need(data, cls.kind, "place"), 0, (1 << 64) - 1)
         return cls(schema, names, rows, axis, place, check_bits(need(data, cls.kind, "bits"), room))
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "schema": self.schema.digest,
-            "bits": self.bits,
-            "dimensions": list(self.dimensions),
-            "cuts": [row if isinstance(row, int) else list(row) for row in self.cuts],
-            "axis": list(self.axis),
-            "place": list(self.place),
-        }
-
     @cached_property
     def axes(self) -> tuple[Line, ...]:
-        return tuple(
-            axis_of(self.schema[name], row) for name, row in zip(self.dimensions, self.cuts, strict=True)
-        )
+        return tuple(map(axis_of, self.attributes, self.cuts))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -149,9 +134,7 @@ class KdPlan(CellPlan):
         halves = [[free, free] for _ in range(free)]
         cuts: list[tuple[int, int]] = []  # of each state the axis, and the last place of the lower half
         leaves: list[tuple[int, Cell]] = []
-        waiting: list[tuple[int, int, Cell]] = [
-            (free, 0, root(self))
-        ]  # the parent's state, which half, the cell
+        waiting = [(free, 0, root(self))]  # the parent's state, which half, the cell
         for i, (axis, place) in enumerate(zip(self.axis, self.place, strict=True)):
             if not waiting:
                 raise BadPlan(f"the tree is complete after {i} of its {len(self.axis)} nodes")

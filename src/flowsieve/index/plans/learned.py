@@ -14,6 +14,7 @@ from flowsieve.index.axes.grid import Line
 from flowsieve.index.dz import MAX_LENGTH
 from flowsieve.index.plans.levels import GridPlan, round_robin
 from flowsieve.index.plans.reading import (
+    check_axes,
     check_bits,
     check_dimensions,
     cuts_of,
@@ -31,11 +32,7 @@ class LearnedPlan(GridPlan):
 
     def _check(self) -> tuple[int, ...]:
         """The bits of each axis, after a look at what they are made of."""
-        check_dimensions(self.schema, self.dimensions)
-        if len(self.cuts) != len(self.dimensions):
-            raise BadPlan(
-                f"there are cuts for {len(self.cuts)} dimensions, and there are {len(self.dimensions)}"
-            )
+        check_axes(self.schema, self.dimensions, self.cuts)
         widths = tuple(map(bits_of, self.attributes, self.cuts))
         assert len(self.axes) == len(widths)
         check_bits(sum(widths))
@@ -57,6 +54,7 @@ class AdaptivePlan(LearnedPlan):
     """
 
     kind: ClassVar[str] = "adaptive"
+    fields: ClassVar[tuple[str, ...]] = ("dimensions", "cuts")
 
     schema: Schema
     dimensions: tuple[str, ...]
@@ -82,19 +80,11 @@ class AdaptivePlan(LearnedPlan):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema, room: int) -> AdaptivePlan:
         """The plan that `to_json` wrote down; the caller has checked kind and schema."""
-        only(data, cls.kind, ("dimensions", "cuts"))
+        only(data, cls.kind, cls.fields)
         names = names_of(need(data, cls.kind, "dimensions"))
         plan = cls(schema, names, cuts_of(schema, names, need(data, cls.kind, "cuts")))
         check_bits(plan.bits, room)
         return plan
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "schema": self.schema.digest,
-            "dimensions": list(self.dimensions),
-            "cuts": _written(self.cuts),
-        }
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
@@ -115,6 +105,7 @@ class LevelwisePlan(LearnedPlan):
     """
 
     kind: ClassVar[str] = "levelwise"
+    fields: ClassVar[tuple[str, ...]] = ("dimensions", "cuts", "order")
 
     schema: Schema
     dimensions: tuple[str, ...]
@@ -159,21 +150,12 @@ class LevelwisePlan(LearnedPlan):
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema, room: int) -> LevelwisePlan:
         """The plan that `to_json` wrote down; the caller has checked kind and schema."""
-        only(data, cls.kind, ("dimensions", "cuts", "order"))
+        only(data, cls.kind, cls.fields)
         names = names_of(need(data, cls.kind, "dimensions"))
         rows = cuts_of(schema, names, need(data, cls.kind, "cuts"))
         order = indices_of("order", need(data, cls.kind, "order"), 0, len(names) - 1)
         check_bits(len(order), room)
         return cls(schema, names, rows, order)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "schema": self.schema.digest,
-            "dimensions": list(self.dimensions),
-            "cuts": _written(self.cuts),
-            "order": list(self.order),
-        }
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -196,7 +178,3 @@ def _thinned(cuts: Sequence[AxisCuts], levels: Sequence[int]) -> tuple[AxisCuts,
         levels.count(i) if isinstance(row, int) else thinned(row, levels.count(i))
         for i, row in enumerate(cuts)
     )
-
-
-def _written(cuts: Sequence[AxisCuts]) -> list[Any]:
-    return [row if isinstance(row, int) else list(row) for row in cuts]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Attribute
-from flowsieve.errors import BadValue
 from flowsieve.index.axes.grid import Line
 from flowsieve.index.covers.walk import Cell, DzColumn, Spans, spans
 from flowsieve.index.dz import Dz
@@ -27,8 +25,6 @@ CHUNK = 1 << 14  # events encoded in one go: their places fit the cache
 class GridPlan(CellPlan):
     """A plan made of axes, each with a power of two of places, and the order in which bits halve them."""
 
-    dimensions: tuple[str, ...]
-
     @property
     @abstractmethod
     def axes(self) -> tuple[Line, ...]: ...
@@ -37,10 +33,6 @@ class GridPlan(CellPlan):
     @abstractmethod
     def levels(self) -> tuple[int, ...]:
         """The dimension that each bit halves."""
-
-    @cached_property
-    def attributes(self) -> tuple[Attribute, ...]:
-        return tuple(self.schema[name] for name in self.dimensions)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -95,13 +87,7 @@ class GridPlan(CellPlan):
 
 def places_of(axes: Sequence[Line], values: Mapping[str, object]) -> list[int]:
     """Where an event lies on some axes."""
-    places = []
-    for axis in axes:
-        attribute = axis.attribute
-        if attribute.name not in values:
-            raise BadValue(f"{attribute.name} is missing; it is {attribute.range_text}")
-        places.append(axis.place(attribute.point(values[attribute.name])))
-    return places
+    return [axis.place(axis.attribute.point_of(values)) for axis in axes]
 
 
 def chunks(axes: Sequence[Line], events: EventBatch) -> Iterator[tuple[slice, NDArray[np.uint64]]]:

@@ -114,19 +114,17 @@ def check_bounds(attribute: Attribute, ends: object) -> Bounds:
         return None
     if attribute.kind == "string":
         raise BadPlan(f"{name} is a string, which no part bounds; right is null, not {ends!r}")
-    right = f"right are two numbers on its line, from {attribute.min} to {attribute.max}, the lower one first"
-    if isinstance(ends, str) or not isinstance(ends, Sequence | np.ndarray) or len(ends) != 2:
-        raise BadPlan(f"a part reaches over {ends!r} of {name}; {right}")
-    plain: list[Number] = []
-    for end in ends:
-        number = end.item() if isinstance(end, np.generic) else end
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise BadPlan(f"a part reaches over {ends!r} of {name}; {right}")
-        if not attribute.min <= number <= attribute.max or (
-            attribute.kind != "float" and number != int(number)
-        ):
-            raise BadPlan(f"a part reaches over {ends!r} of {name}; {right}")
-        plain.append(float(number) if attribute.kind == "float" else int(number))
-    if plain[0] > plain[1]:
-        raise BadPlan(f"a part reaches over {ends!r} of {name}; {right}")
-    return plain[0], plain[1]
+    listed = ends if isinstance(ends, Sequence | np.ndarray) else ()
+    plain = [end.item() if isinstance(end, np.generic) else end for end in listed]
+    if len(plain) != 2 or not all(_is_on(attribute, end) for end in plain) or plain[0] > plain[1]:
+        right = f"two numbers on its line, from {attribute.min} to {attribute.max}, the lower one first"
+        raise BadPlan(f"a part reaches over {ends!r} of {name}; right are {right}")
+    low, high = map(float if attribute.kind == "float" else int, plain)
+    return low, high
+
+
+def _is_on(attribute: Attribute, number: object) -> bool:
+    """Whether something is a number of an attribute's line."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    return attribute.min <= number <= attribute.max and (attribute.kind == "float" or number == int(number))

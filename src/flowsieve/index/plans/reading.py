@@ -21,6 +21,12 @@ def check_dimensions(schema: Schema, names: tuple[str, ...]) -> None:
             raise BadPlan(f"{name!r} stands twice among the dimensions")
 
 
+def check_axes(schema: Schema, names: tuple[str, ...], cuts: Sequence[AxisCuts]) -> None:
+    check_dimensions(schema, names)
+    if len(cuts) != len(names):
+        raise BadPlan(f"there are cuts for {len(cuts)} dimensions, and there are {len(names)}")
+
+
 def check_bits(bits: object, room: int = MAX_LENGTH) -> int:
     if isinstance(bits, bool) or not isinstance(bits, int) or bits < 0:
         raise BadPlan(f"bits = {bits!r}; it is a whole number from 0 to {room}")

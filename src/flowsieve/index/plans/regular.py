@@ -12,7 +12,7 @@ from flowsieve.errors import BadPlan
 from flowsieve.index.axes.grid import Axis
 from flowsieve.index.dz import MAX_LENGTH
 from flowsieve.index.plans.levels import GridPlan, round_robin
-from flowsieve.index.plans.reading import check_bits, check_dimensions, only
+from flowsieve.index.plans.reading import check_bits, check_dimensions, names_of, only
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class RegularPlan(GridPlan):
     """
 
     kind: ClassVar[str] = "regular"
+    fields: ClassVar[tuple[str, ...]] = ("bits", "dimensions")
 
     schema: Schema
     dimensions: tuple[str, ...]
@@ -55,28 +56,15 @@ class RegularPlan(GridPlan):
         """
         wanted = room if bits is None else bits
         check_bits(wanted, room)
-        if isinstance(dimensions, str) or not all(isinstance(name, str) for name in dimensions or ()):
-            raise BadPlan(f"dimensions = {dimensions!r}; it is a list of attribute names")
-        names = schema.names if dimensions is None else tuple(dimensions)
+        names = schema.names if dimensions is None else names_of(dimensions)
         needed = sum(schema[name].resolution for name in set(names) if name in schema)
         return cls(schema, names, min(wanted, needed))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], schema: Schema, room: int) -> RegularPlan:
         """The plan that `to_json` wrote down; the caller has checked kind and schema."""
-        only(data, cls.kind, ("bits", "dimensions"))
-        names = data.get("dimensions")
-        if not isinstance(names, list | None):
-            raise BadPlan(f"dimensions = {names!r}; it is a list of attribute names")
-        return cls.make(schema, data.get("bits"), names, room)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "schema": self.schema.digest,
-            "bits": self.bits,
-            "dimensions": list(self.dimensions),
-        }
+        only(data, cls.kind, cls.fields)
+        return cls.make(schema, data.get("bits"), data.get("dimensions"), room)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema, shown
-from flowsieve.errors import BadPlan, BadValue, Refused, nearest
+from flowsieve.errors import BadPlan, Refused, nearest
 from flowsieve.index.axes.cut_axis import CutAxis
 from flowsieve.index.axes.grid import Axis, Line, Span
 from flowsieve.index.covers.walk import Cell, DzColumn, Spans
@@ -153,11 +153,8 @@ class SelectivePlan(CellPlan):
 
     def encode(self, values: Mapping[str, object]) -> tuple[Dz, ...]:
         """The dz of an event: one for each part that holds it."""
-        for name in self.dimensions:
-            attribute = self.schema[name]
-            if name not in values:
-                raise BadValue(f"{name} is missing; it is {attribute.range_text}")
-            attribute.point(values[name])
+        for attribute in self.attributes:
+            attribute.point_of(values)  # raises what is wrong with a value
         holding = [part for part in self._chosen if part.holds(values)]
         if not holding and self.rest:
             holding = [self.parts[-1]]
@@ -252,7 +249,7 @@ class SelectivePlan(CellPlan):
         """Axes of a single cell each: what has no place there is no value."""
         return tuple(
             Axis(attribute, 0) if attribute.kind == "string" else CutAxis(attribute, ())
-            for attribute in (self.schema[name] for name in self.dimensions)
+            for attribute in self.attributes
         )
 
     @cached_property

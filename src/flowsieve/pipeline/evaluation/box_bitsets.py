@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.pipeline.matching import bitset_kernel, match_kernel
+from flowsieve.pipeline.matching import bitset_kernel
+from flowsieve.pipeline.matching.matcher import bit_rows
 
 TABLE = 1 << 16  # places of an axis for which rows are looked up; on a longer axis they are searched for
 
@@ -20,9 +21,8 @@ class AxisBitsets(NamedTuple):
     far: bool  # of a cell's last place, not of its first
     edges: NDArray[np.uint64]
     start: int
-    table: NDArray[
-        np.int64
-    ]  # the row of each place, the last one being that of all greater places; or nothing
+    # The row of each place, the last one being that of all greater places; or nothing.
+    table: NDArray[np.int64]
 
     def rows(self, places: NDArray[np.uint64]) -> NDArray[np.int64]:
         if len(self.table):
@@ -55,7 +55,7 @@ class BoxBitsets:
             axis: int, far: bool, edges: NDArray[np.uint64], begin: NDArray[np.int64], end: NDArray[np.int64]
         ) -> None:
             start = sum(map(len, tables))
-            tables.append(_rows(begin, end, len(edges) + 1))
+            tables.append(bit_rows(begin, end, len(edges) + 1))
             short = len(edges) > 0 and edges[-1] < TABLE
             places = np.arange(int(edges[-1]) + 1 if short else 0).astype(np.uint64)
             sides.append(
@@ -83,10 +83,3 @@ class BoxBitsets:
         for i, side in enumerate(self.sides):
             rows[:, i] = side.rows((last if side.far else first)[:, side.axis])
         return rows
-
-
-def _rows(first: NDArray[np.int64], last: NDArray[np.int64], rows: int) -> NDArray[np.uint64]:
-    bits = np.zeros((rows, (len(first) + 63) // 64), np.uint64)
-    by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
-    match_kernel.fill_rows(first, last, by_first, by_last, np.arange(len(first)), bits)
-    return bits

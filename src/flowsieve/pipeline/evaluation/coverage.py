@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,7 @@ class TouchingCoverage:
 
     @cached_property
     def digest(self) -> bytes:
-        text = repr(self.plan.to_json()).encode()
-        return blake2b(text + self.owner.tobytes() + self.first.tobytes() + self.last.tobytes()).digest()
+        return digest_of(self.plan, self.owner, self.first, self.last)
 
     def arranged(self, order: NDArray[np.int64]) -> TouchingCoverage:
         """One box a subscription, and one dz an event: then matches are compared 64 at a time."""
@@ -116,10 +115,26 @@ class TouchingCoverage:
             bitset_kernel.count_words(got, len(rows), tally.planes)
             bitset_kernel.count_lacking(matched.words, got, len(rows), self.order, tally.missed)
             return
-        lists, seen = (matched.start, matched.who), (tally.stamp, tally.serial[0])
-        tally.serial[0] = kernel.add_touched(
-            sides.bits, sides.summary, sides.owner, rows, begin, *lists, *seen, tally.covered, tally.missed
-        )
+        add_touched(sides, rows, begin, matched.start, matched.who, tally)
+
+
+def add_touched(
+    sides: BoxBitsets,
+    rows: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    start: NDArray[np.int64],
+    who: NDArray[np.int64],
+    tally: Tally,
+) -> None:
+    """Add events to a tally, each with its rows of bits from `begin` on; `start` and `who` list its matches."""
+    counted = (start, who, tally.stamp, tally.serial[0], tally.covered, tally.missed)
+    tally.serial[0] = kernel.add_touched(sides.bits, sides.summary, sides.owner, rows, begin, *counted)
+
+
+def digest_of(plan: IndexPlan, *arrays: NDArray[Any]) -> bytes:
+    """A name for a plan and some arrays."""
+    text = repr(plan.to_json()).encode()
+    return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +162,7 @@ class ListedCoverage(Coverage):
 
     @cached_property
     def digest(self) -> bytes:
-        text = repr(self.plan.to_json()).encode()
-        arrays = (self.hi, self.lo, self.length, self.members, self.member)
-        return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
+        return digest_of(self.plan, self.hi, self.lo, self.length, self.members, self.member)
 
     @cached_property
     def _parents(self) -> NDArray[np.int64]:
@@ -160,15 +173,5 @@ class ListedCoverage(Coverage):
         column = self.plan.encode_batch(events)
         begin = np.searchsorted(column.rows, np.arange(len(events) + 1))
         dz = (self.hi, self.lo, self.length, self._parents, self.members, self.member)
-        tally.serial[0] = kernel.add_listed(
-            *dz,
-            column.hi,
-            column.lo,
-            begin,
-            matched.start,
-            matched.who,
-            tally.stamp,
-            tally.serial[0],
-            tally.covered,
-            tally.missed,
-        )
+        counted = (matched.start, matched.who, tally.stamp, tally.serial[0], tally.covered, tally.missed)
+        tally.serial[0] = kernel.add_listed(*dz, column.hi, column.lo, begin, *counted)

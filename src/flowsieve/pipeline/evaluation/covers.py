@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = "number bigint, count bigint, hi binary, lo binary, length binary"
+ARRAYS = (("hi", np.uint64), ("lo", np.uint64), ("length", np.int64))  # of a set of dz
 TASKS = 8
 LEAST = 500  # covers that are worth a task of their own
 
@@ -54,12 +55,7 @@ def candidates_on(
         prefixes = np.array([row["count"] for row in own], np.int64)
         if max_dz:
             covers = [
-                DzSet.from_arrays(
-                    np.frombuffer(row["hi"], np.uint64),
-                    np.frombuffer(row["lo"], np.uint64),
-                    np.frombuffer(row["length"], np.int64),
-                )
-                for row in own
+                DzSet.from_arrays(*(np.frombuffer(row[name], type) for name, type in ARRAYS)) for row in own
             ]
             out.append(Candidate(plan, ListedCoverage.of(plan, covers), prefixes))
         else:
@@ -117,7 +113,7 @@ def _covers(
         }
         sets = [plans[i].cover(filters[j], max_dz, samples[i]) for i, j in pairs]
         counts = [len(dz) for dz in sets]
-        words = [[getattr(dz, name).tobytes() for dz in sets] for name in ("hi", "lo", "length")]
+        words = [[getattr(dz, name).tobytes() for dz in sets] for name, _ in ARRAYS]
     else:
         counts = [plans[i].count_cover(filters[j]) for i, j in pairs]
         words = [[b""] * len(pairs)] * 3

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
-from flowsieve.pipeline.evaluation import coverage_kernel as kernel
 from flowsieve.pipeline.evaluation.box_bitsets import BoxBitsets
-from flowsieve.pipeline.evaluation.coverage import Coverage, Matched, Tally
+from flowsieve.pipeline.evaluation.coverage import Coverage, Matched, Tally, add_touched, digest_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate
 from flowsieve.pipeline.evaluation.table_cut import TableCut, boxes_of
 from flowsieve.pipeline.matching.locality import near_order
@@ -37,9 +35,7 @@ class CutCoverage(Coverage):
     @cached_property
     def digest(self) -> bytes:
         cut = self.cut
-        arrays = (cut.hi, cut.lo, cut.length, self.owner, self.first, self.last)
-        text = repr(cut.plan.to_json()).encode()
-        return blake2b(text + b"".join(array.tobytes() for array in arrays)).digest()
+        return digest_of(cut.plan, cut.hi, cut.lo, cut.length, self.owner, self.first, self.last)
 
     @cached_property
     def _sides(self) -> BoxBitsets:
@@ -56,36 +52,14 @@ class CutCoverage(Coverage):
         cell = self.cut.find(column.hi, column.lo)
         known = cell >= 0
         begin = np.searchsorted(column.rows[known], np.arange(len(events) + 1))
-        self._add(self._rows[cell[known]], begin, matched.start, matched.who, tally)
+        add_touched(self._sides, self._rows[cell[known]], begin, matched.start, matched.who, tally)
 
     def entries(self, subscriptions: int) -> NDArray[np.int64]:
         """How many entries have each subscription in their labels."""
         tally, cells = Tally.of(subscriptions), len(self.cut)
         nothing = np.zeros(cells + 1, np.int64), np.zeros(0, np.int64)
-        self._add(self._rows, np.arange(cells + 1), *nothing, tally)
+        add_touched(self._sides, self._rows, np.arange(cells + 1), *nothing, tally)
         return tally.covered
-
-    def _add(
-        self,
-        rows: NDArray[np.int64],
-        begin: NDArray[np.int64],
-        match_start: NDArray[np.int64],
-        matches: NDArray[np.int64],
-        tally: Tally,
-    ) -> None:
-        sides, seen = self._sides, (tally.stamp, tally.serial[0])
-        tally.serial[0] = kernel.add_touched(
-            sides.bits,
-            sides.summary,
-            sides.owner,
-            rows,
-            begin,
-            match_start,
-            matches,
-            *seen,
-            tally.covered,
-            tally.missed,
-        )
 
 
 def candidate_of(cut: TableCut, filters: Sequence[Filter]) -> Candidate:

@@ -176,6 +176,17 @@ class MatchCounter:
             for coverage, tally in zip(self.bench.coverages, self.tallies, strict=True):
                 coverage.add(some, matched, tally)
 
+    @property
+    def sums(self) -> dict[str, NDArray[np.int64]]:
+        """What is counted; of what each candidate covers and misses, a row per candidate."""
+        covered, missed = ([getattr(tally, name) for tally in self.tallies] for name in ("covered", "missed"))
+        return {
+            "events": self.events,
+            "matched": self.matched,
+            "covered": np.stack(covered),
+            "missed": np.stack(missed),
+        }
+
     def settled(self) -> MatchCounter:
         """The same sums, with nothing left to add."""
         owner = self.bench.matcher.owner
@@ -189,9 +200,7 @@ def evaluate_here(candidates: Sequence[Candidate], boxes: BoxTable, events: Even
     """Count in this process, over a bounded number of events."""
     count = MatchCounter.of(Bench.of(candidates, boxes))
     count.add(events)
-    count.settled()
-    tallies = ((tally.covered, tally.missed) for tally in count.tallies)
-    return _scores(candidates, int(count.events[0]), count.matched, *zip(*tallies, strict=True))
+    return _scores(candidates, **count.settled().sums)
 
 
 def evaluate(candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame) -> list[Score]:
@@ -202,32 +211,25 @@ def evaluate(candidates: Sequence[Candidate], boxes: BoxTable, events: DataFrame
     def count_up(batches: Iterator[pa.RecordBatch]) -> SumRow:
         count = MatchCounter.of(bench_of(digest, candidates, boxes))
         for batch in batches:
-            if batch.num_rows:
-                count.add(packing.event_batch(batch))
-        count.settled()
-        covered, missed = (
-            np.concatenate([getattr(tally, name) for tally in count.tallies])
-            for name in ("covered", "missed")
-        )
-        return {"events": count.events, "matched": count.matched, "covered": covered, "missed": missed}
+            count.add(packing.event_batch(batch))
+        return count.settled().sums
 
-    row = summed(packing.packed(events), count_up, ("events", "matched", "covered", "missed"))
-    if row is None:
-        return evaluate_here(candidates, boxes, EventBatch.from_events(boxes.schema, "", []))
-    columns = [np.split(np.array(row[name], np.int64), len(candidates)) for name in ("covered", "missed")]
-    return _scores(candidates, row["events"][0], np.array(row["matched"], np.int64), *columns)
+    each = np.zeros((len(candidates), boxes.subscriptions), np.int64)
+    nothing = {"events": np.zeros(1, np.int64), "matched": each[0], "covered": each, "missed": each}
+    return _scores(candidates, **summed(packing.packed(events), count_up, nothing))
 
 
 def _scores(
     candidates: Sequence[Candidate],
-    events: int,
+    events: NDArray[np.int64],
     matched: NDArray[np.int64],
-    covered: Sequence[NDArray[np.int64]],
-    missed: Sequence[NDArray[np.int64]],
+    covered: NDArray[np.int64],
+    missed: NDArray[np.int64],
 ) -> list[Score]:
+    counts = zip(candidates, covered, missed, strict=True)
     return [
-        Score(candidate.plan, events, matched, covered[i], missed[i], candidate.prefixes, candidate.entries)
-        for i, candidate in enumerate(candidates)
+        Score(each.plan, int(events[0]), matched, got, lost, each.prefixes, each.entries)
+        for each, got, lost in counts
     ]
 
 

@@ -25,10 +25,8 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.evaluation import table_cut_kernel as kernel
 
-COPIES, REACH = (
-    4,
-    64,
-)  # made-up events for each of the sample, and how far apart the two stand that it is made of
+COPIES = 4  # made-up events for each of the sample
+REACH = 64  # how far apart the two events stand that one is made of
 SHARES = (0.0, 0.1, 0.5, 1.0)  # for how much a made-up event may count
 FEWEST = 2  # events that a cell is divided for
 KEPT_BACK = 0.25  # of the sample, to choose the share by

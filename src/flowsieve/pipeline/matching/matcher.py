@@ -62,6 +62,20 @@ def matcher_of(table: BoxTable) -> Matcher:
     return _latest[1]
 
 
+def bit_rows(first: NDArray[np.int64], last: NDArray[np.int64], places: int) -> NDArray[np.uint64]:
+    """A row per place: the bits of the boxes that reach over it."""
+    rows = np.zeros((places, (len(first) + 63) // 64), np.uint64)
+    _fill_rows(first, last, np.arange(len(first)), rows)
+    return rows
+
+
+def _fill_rows(
+    first: NDArray[np.int64], last: NDArray[np.int64], bit: NDArray[np.int64], rows: NDArray[np.uint64]
+) -> None:
+    by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
+    kernel.fill_rows(first, last, by_first, by_last, bit, rows)
+
+
 def _segments(table: BoxTable, bit: NDArray[np.int64], bits: int) -> kernel.Segments:
     edges = [
         np.unique(np.concatenate([low, np.nextafter(high, np.inf)]))
@@ -72,8 +86,7 @@ def _segments(table: BoxTable, bit: NDArray[np.int64], bits: int) -> kernel.Segm
     for d, line in enumerate(edges):
         first = np.searchsorted(line, table.low[:, d], side="right")
         last = np.searchsorted(line, table.high[:, d], side="right")
-        by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
-        kernel.fill_rows(first, last, by_first, by_last, bit, rows[start[d] : start[d + 1]])
+        _fill_rows(first, last, bit, rows[start[d] : start[d + 1]])
     base = np.array([line[0] if len(line) else 0.0 for line in edges])
     scale = np.array([_scale(line) for line in edges])
     hints = np.zeros((len(edges), kernel.BUCKETS + 1), np.int32)

@@ -104,18 +104,13 @@ def statistics(events: DataFrame, boxes: BoxTable) -> Statistics:
     def add_up(batches: Iterator[pa.RecordBatch]) -> SumRow:
         sums, workers = empty_sums(boxes), set()
         for batch in batches:
-            if batch.num_rows:
-                add_events(boxes, matcher_of(boxes), event_batch(boxes.schema, batch), sums)
-                workers.add(worker())
+            add_events(boxes, matcher_of(boxes), event_batch(boxes.schema, batch), sums)
+            workers.add(worker())
         return sums._asdict() | {"workers": workers}
 
-    row = summed(events.select(*boxes.schema.names), add_up, kernel.Sums._fields, "workers")
-    sums = empty_sums(boxes)
-    if row is None:
-        return of_sums(boxes, sums)
-    for array, values in zip(sums, row, strict=False):
-        array.reshape(-1)[:] = values
-    return of_sums(boxes, sums, tuple(row["workers"]))
+    row = summed(events.select(*boxes.schema.names), add_up, empty_sums(boxes)._asdict(), "workers")
+    workers = tuple(row.pop("workers"))
+    return of_sums(boxes, kernel.Sums(**row), workers)
 
 
 def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -> Statistics:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +31,8 @@ class Profile(NamedTuple):
 
     @classmethod
     def of(cls, training: TrainingData, d: int) -> Profile:
-        places = training.lines[d].places
-        counts = (
-            training.events_at(d),
-            np.bincount(training.first[:, d], minlength=places),
-            np.bincount(training.last[:, d], minlength=places),
-        )
+        columns = (training.points, training.first, training.last)
+        counts = (np.bincount(at[:, d], minlength=training.lines[d].places) for at in columns)
         return cls(*(np.concatenate([[0], np.cumsum(count)]).astype(np.int64) for count in counts))
 
 
@@ -77,12 +74,7 @@ class Halvings:
 
 def avoiding(training: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     """Cuts that avoid most deliveries."""
-    profile = Profile.of(training, d)
-
-    def fill(depth: int, cut: NDArray[np.int64]) -> None:
-        kernel.halve(*profile, depth, cut)
-
-    return _halvings(training.lines[d], depth, fill)
+    return _halvings(training.lines[d], depth, partial(kernel.halve, *Profile.of(training, d)))
 
 
 def balancing(training: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
@@ -91,11 +83,7 @@ def balancing(training: TrainingData, d: int, depth: int = DEPTH) -> Halvings:
     interested = (starts[1:] - ends[:-1]).astype(np.float64)
     weight = np.diff(events) * interested + 1e-6
     load = np.concatenate([[0.0], np.cumsum(weight)])
-
-    def fill(depth: int, cut: NDArray[np.int64]) -> None:
-        kernel.balance(load, depth, cut)
-
-    return _halvings(training.lines[d], depth, fill)
+    return _halvings(training.lines[d], depth, partial(kernel.balance, load))
 
 
 def _halvings(line: Edges, depth: int, fill: Callable[[int, NDArray[np.int64]], None]) -> Halvings:

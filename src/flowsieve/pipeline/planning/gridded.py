@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
 from flowsieve.index.plans.levels import round_robin
 from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.pipeline.matching.matcher import bit_rows
 from flowsieve.pipeline.planning import level_kernel as kernel
 from flowsieve.pipeline.planning.cutting import Halvings, avoiding, balancing
 from flowsieve.pipeline.planning.selection import Chosen
-from flowsieve.pipeline.planning.simulation import bit_rows
 from flowsieve.pipeline.planning.stabbing import CutPlaces, improved
 from flowsieve.pipeline.planning.training_data import Edges, TrainingData
 

@@ -6,12 +6,9 @@ events, and below the tree, where cells go on to be cut where most cuts lie, as 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from flowsieve.index.plans.kd import KdPlan
-from flowsieve.index.plans.learned import LevelwisePlan
 from flowsieve.pipeline.planning import tree_kernel as kernel
 from flowsieve.pipeline.planning.gridded import levelwise_plan
 from flowsieve.pipeline.planning.selection import Chosen
@@ -22,21 +19,9 @@ MORE_BITS = 4  # of the grid than of the plan
 LEAST_EVENTS = 8  # in a cell that is cut by what its events say
 
 
-def fine_grid(training: TrainingData, bits: int, chosen: Chosen, more: int = MORE_BITS) -> LevelwisePlan:
-    """The grid that trees are made on."""
-    return levelwise_plan(training, bits + more, chosen)
-
-
-def kd_plan(
-    training: TrainingData,
-    bits: int,
-    chosen: Chosen,
-    nodes: int = NODES,
-    grid: LevelwisePlan | None = None,
-    least_events: int = LEAST_EVENTS,
-) -> KdPlan:
+def kd_plan(training: TrainingData, bits: int, chosen: Chosen, nodes: int = NODES) -> KdPlan:
     """A tree of at most so many cuts on a grid."""
-    grid = grid or fine_grid(training, bits, chosen)
+    grid = levelwise_plan(training, bits + MORE_BITS, chosen)
     positions = [training.schema.positions[name] for name in grid.dimensions]
     cells = []
     for d, cuts in zip(positions, grid.cuts, strict=True):
@@ -54,7 +39,7 @@ def kd_plan(
     )
     sizes = np.array([1 << cuts if isinstance(cuts, int) else len(cuts) + 1 for cuts in grid.cuts], np.int64)
     allowed = np.ones(len(positions), np.bool_)
-    tree = kernel.grow(points, first, last, sizes, allowed, nodes, bits, least_events)
+    tree = kernel.grow(points, first, last, sizes, allowed, nodes, bits, LEAST_EVENTS)
     return KdPlan(
         training.schema, grid.dimensions, grid.cuts, *_preorder(*(column.tolist() for column in tree)), bits
     )
@@ -64,13 +49,10 @@ def _preorder(
     axis: list[int], place: list[int], low: list[int], high: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The nodes as plans have them."""
-    axes: list[Any] = []
-    places: list[Any] = []
-    waiting = [0]
+    order, waiting = [], [0]
     while waiting:
         node = waiting.pop()
-        axes.append(axis[node])
-        places.append(place[node] if axis[node] >= 0 else 0)
+        order.append(node)
         if axis[node] >= 0:
             waiting += [high[node], low[node]]
-    return tuple(axes), tuple(places)
+    return tuple(axis[node] for node in order), tuple(place[node] if axis[node] >= 0 else 0 for node in order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -97,7 +97,7 @@ class Workshop:
         """What to learn from and what to choose by: the latest events of the sample, if they have times."""
         cut = max(1, int(len(self.events) * (1 - KEPT_BACK)))
         kept = np.arange(cut, len(self.events)) if cut < len(self.events) else np.arange(cut)
-        return self.training.with_events(self.events.take(np.arange(cut))), self.events.take(kept)
+        return replace(self.training, events=self.events.take(np.arange(cut))), self.events.take(kept)
 
     @cached_property
     def judge(self) -> Judge:

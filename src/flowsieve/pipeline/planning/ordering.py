@@ -30,8 +30,6 @@ def best_order(
     bits: int,
     chosen: Chosen,
     rate: Callable[[LevelwisePlan], float],
-    changes: int = CHANGES,
-    seed: int = 0,
     in_time: Callable[[], bool] = lambda: True,
 ) -> Order:
     """The order whose plan has the lowest rate that a search finds; the same for the same data.
@@ -42,9 +40,6 @@ def best_order(
 
     def rated(order: Sequence[int]) -> float:
         return rate(_plan(training, halvings, order))
-
-    def allowed(order: Sequence[int]) -> bool:
-        return all(order.count(d) <= halvings[d].depth for d in set(order))
 
     order: list[int] = []
     while len(order) < bits:
@@ -58,12 +53,13 @@ def best_order(
         order.append(min(rates, key=lambda d: (rates[d], order.count(d), d)))
     if not in_time():
         return tuple(order)
-    best, rng = rated(order), np.random.default_rng(seed)
-    for _ in range(changes):
+    best, rng = rated(order), np.random.default_rng(0)
+    for _ in range(CHANGES):
         if not in_time():
             break
         changed = _changed(order, chosen, rng)
-        if changed != order and allowed(changed) and (found := rated(changed)) <= best:
+        allowed = all(changed.count(d) <= halvings[d].depth for d in set(changed))
+        if changed != order and allowed and (found := rated(changed)) <= best:
             order, best = changed, found
     return tuple(order)
 

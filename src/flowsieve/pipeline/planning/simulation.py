@@ -20,7 +20,8 @@ from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.index.axes.grid import Axis
-from flowsieve.pipeline.matching import match_kernel
+from flowsieve.index.plans.levels import round_robin
+from flowsieve.pipeline.matching.matcher import bit_rows
 from flowsieve.pipeline.planning import selection_kernel as kernel
 from flowsieve.pipeline.planning.selection import Chosen, Simulate
 from flowsieve.pipeline.runtime.batches import event_batch
@@ -64,16 +65,9 @@ class Simulation:
 
     def spent(self, chosen: Chosen) -> tuple[tuple[int, int], ...]:
         """The bits that each dimension of a regular grid gets: (dimension, bits); none that gets no bit."""
-        left = {d: self.widths[d] for d in chosen}
-        got = dict.fromkeys(chosen, 0)
-        room = self.bits
-        while room and any(left.values()):
-            for d in chosen:
-                if left[d] and room:
-                    left[d] -= 1
-                    got[d] += 1
-                    room -= 1
-        return tuple((d, bits) for d, bits in got.items() if bits)
+        widths = [self.widths[d] for d in chosen]
+        levels = round_robin(widths, min(self.bits, sum(widths)))
+        return tuple((d, levels.count(i)) for i, d in enumerate(chosen) if i in levels)
 
     def counter(self) -> Counter:
         """What counts, made once for tasks that follow each other in one process."""
@@ -131,14 +125,6 @@ class Counter:
             last = (self.simulation.last[d] >> shift).astype(np.int64)
             self._rows[d, width] = bit_rows(first, last, 1 << width)
         return self._rows[d, width]
-
-
-def bit_rows(first: NDArray[np.int64], last: NDArray[np.int64], places: int) -> NDArray[np.uint64]:
-    """A row per place: the bits of the boxes that reach over it."""
-    rows = np.zeros((places, (len(first) + 63) // 64), np.uint64)
-    by_first, by_last = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
-    match_kernel.fill_rows(first, last, by_first, by_last, np.arange(len(first)), rows)
-    return rows
 
 
 class Simulated:

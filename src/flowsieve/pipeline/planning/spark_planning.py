@@ -69,17 +69,8 @@ class SparkWorkshop:
     @cached_property
     def fitted(self) -> bytes:
         """What makes a workshop on the executor that has the sample; pickled once for all tasks."""
-        return pickle.dumps(
-            partial(
-                Workshop,
-                self.wanted.schema,
-                self.wanted.filters,
-                self.bits,
-                self.max_dz,
-                dimensions=self.dimensions,
-                seed=self.seed,
-            )
-        )
+        known = (self.wanted.schema, self.wanted.filters, self.bits, self.max_dz)
+        return pickle.dumps(partial(Workshop, *known, dimensions=self.dimensions, seed=self.seed))
 
     def select(self, selection: str | None) -> Chosen:
         """The dimensions that a rule chooses by all events."""

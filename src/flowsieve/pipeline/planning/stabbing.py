@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.pipeline.matching.matcher import bit_rows
 from flowsieve.pipeline.planning import stab_kernel as kernel
-from flowsieve.pipeline.planning.simulation import bit_rows
 from flowsieve.pipeline.planning.training_data import TrainingData
 
 CANDIDATES = 1 << 10  # cuts of a dimension to choose from
 PAIRED = 8_000  # events that vote
+ROUNDS = 2
 
 CutPlaces = NDArray[np.int64]  # cuts of a dimension, in order: the places that begin an upper part
 
@@ -39,11 +40,11 @@ def fewest_unstabbed(pairs: NDArray[np.int64], number: int) -> tuple[int, ...]:
     return min(combinations(range(n), number), key=left)
 
 
-def improved(training: TrainingData, cuts: dict[int, CutPlaces], rounds: int = 2) -> dict[int, CutPlaces]:
+def improved(training: TrainingData, cuts: dict[int, CutPlaces]) -> dict[int, CutPlaces]:
     """The cuts of each dimension, as many as they were; a string keeps its own."""
     points = training.points[:PAIRED]
     now = dict(cuts)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for d in sorted(now, key=lambda d: len(now[d])):
             if not training.lines[d].is_string and len(now[d]):
                 now[d] = _recut(training, points, now, d)
@@ -69,21 +70,12 @@ def _recut(
     number, known = len(cuts[d]), cut_candidates(training, d)
     if len(known) <= number:
         return np.concatenate([known, np.full(number - len(known), training.lines[d].places)])
-    tables, rows = _passing(
-        training, points, [(other, places) for other, places in cuts.items() if other != d]
-    )
+    others = [(other, places) for other, places in cuts.items() if other != d]
+    tables, rows = _passing(training, points, others)
     after = np.searchsorted(known, np.arange(training.lines[d].places + 1), side="right")
     pairs = np.zeros((len(known) + 1, len(known) + 1), np.int64)
-    kernel.add_pairs(
-        tables,
-        rows,
-        after,
-        after,
-        points[:, d],
-        training.first[:, d].copy(),
-        training.last[:, d].copy(),
-        pairs,
-    )
+    first, last = training.first[:, d].copy(), training.last[:, d].copy()
+    kernel.add_pairs(tables, rows, after, after, points[:, d], first, last, pairs)
     recut: CutPlaces = known[kernel.fewest_unstabbed(pairs, number)]
     return recut
 

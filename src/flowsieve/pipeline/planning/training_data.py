@@ -19,9 +19,8 @@ from flowsieve.content.schema import Attribute, Schema
 from flowsieve.index.axes.grid import Axis
 
 STRING_BITS = 12  # of the line of a string, which is cut by its hash or its first bytes
-MOST_EDGES = (
-    1 << 14
-)  # on a line; of more, evenly spaced ones: places are then shared by values that boxes tell apart
+# Edges on a line; of more, evenly spaced ones: places are then shared by values that boxes tell apart.
+MOST_EDGES = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +83,9 @@ class Edges:
             known = {constraint: axis.span(constraint) for constraint in set(constraints)}
             spans = [known[constraint] for constraint in constraints]
             return np.array([s.first for s in spans], np.int64), np.array([s.last for s in spans], np.int64)
-        low = np.array([c.low for c in constraints], np.float64)
-        high = np.array([c.high for c in constraints], np.float64)
-        return (
-            np.searchsorted(self.cuts, low, side="right"),
-            np.searchsorted(self.cuts, high, side="right"),
-        )
+        ends = np.array([(c.low, c.high) for c in constraints], np.float64).reshape(-1, 2)
+        first, last = np.searchsorted(self.cuts, ends, side="right").T
+        return first, last
 
 
 def _next(attribute: Attribute, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,15 +113,7 @@ class TrainingData:
         first, last = (np.ascontiguousarray(np.stack(side, axis=1)) for side in zip(*spans, strict=True))
         return cls(schema, tuple(filters), events, lines, owner, first, last)
 
-    def with_events(self, events: EventBatch) -> TrainingData:
-        """The same subscriptions, other events."""
-        return TrainingData(self.schema, self.filters, events, self.lines, self.owner, self.first, self.last)
-
     @cached_property
     def points(self) -> NDArray[np.int64]:
         """The places of the events: a row per event, a column per dimension."""
         return np.ascontiguousarray(np.stack([line.locate(self.events) for line in self.lines], axis=1))
-
-    def events_at(self, d: int) -> NDArray[np.int64]:
-        """How many events lie at each place of a dimension."""
-        return np.bincount(self.points[:, d], minlength=self.lines[d].places)

@@ -46,7 +46,7 @@ def infer_schema(
     ]
     columns: dict[str, tuple[str, DataType]] = {}
     for i, name in enumerate(rows.names):
-        type = rows.frame.schema[f"c{i}"].dataType
+        type = rows.type(name)
         if name in (*RESERVED, timed):
             continue
         if not isinstance(type, StringType | NumericType | BooleanType):

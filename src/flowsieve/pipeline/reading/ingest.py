@@ -137,10 +137,7 @@ def time_column(rows: Rows, schema: Schema | None, asked: str | None) -> str | N
             right = f"there are {listed(rows.names)}{nearest_of(asked, rows.names)}"
             raise BadInput(f"there is no column {asked!r} for the time; {right}")
         return asked
-    types = {
-        rows.names[i]: field.dataType for i, field in enumerate(rows.frame.schema.fields[: len(rows.names)])
-    }
-    timed = [name for name, type in types.items() if isinstance(type, TimestampType | TimestampNTZType)]
+    timed = [name for name in rows.names if isinstance(rows.type(name), TimestampType | TimestampNTZType)]
     found = "time" if "time" in rows.names else timed[0] if len(timed) == 1 else None
     return None if found is None or (schema is not None and identifier(found) in schema) else found
 
@@ -160,7 +157,6 @@ def column_of(rows: Rows, name: str) -> str:
 
 
 def _judged(rows: Rows, schema: Schema, time: str | None) -> tuple[Rows, DataFrame]:
-    types = rows.frame.schema
     frame, values, broken, faults = rows.frame, [], [F.col(BROKEN)], []
     if "id" in rows.names:
         id, fault = read_name("id", rows.column("id"))
@@ -171,7 +167,7 @@ def _judged(rows: Rows, schema: Schema, time: str | None) -> tuple[Rows, DataFra
     values.append(id.alias("id"))
     timed = time_column(rows, schema, time)
     if timed is not None:
-        value, fault = read_time(timed, rows.column(timed), types[f"c{rows.names.index(timed)}"].dataType)
+        value, fault = read_time(timed, rows.column(timed), rows.type(timed))
         values.append(value.alias("time"))
         broken.append(fault)
     if "host" in rows.names:
@@ -180,7 +176,7 @@ def _judged(rows: Rows, schema: Schema, time: str | None) -> tuple[Rows, DataFra
         broken.append(fault)
     for attribute in schema:
         column = column_of(rows, attribute.name)
-        cell = read_cell(attribute, rows.column(column), types[f"c{rows.names.index(column)}"].dataType)
+        cell = read_cell(attribute, rows.column(column), rows.type(column))
         values.append(cell.value.alias(attribute.name))
         broken.append(cell.broken)
         faults.append(cell.fault)

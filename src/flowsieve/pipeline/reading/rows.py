@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 from pyspark.sql.window import Window
 
 from flowsieve.content.schema import listed, shown
@@ -64,6 +64,9 @@ class Rows:
 
     def column(self, name: str) -> Column:
         return F.col(f"c{self.names.index(name)}")
+
+    def type(self, name: str) -> DataType:
+        return self.frame.schema[f"c{self.names.index(name)}"].dataType
 
     def numbered(self, frame: DataFrame) -> DataFrame:
         """A frame of rows made of these, with `row`: the line in the file, from 1; or the row of a Parquet file."""

@@ -6,8 +6,8 @@ same however the events are split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,6 @@ from flowsieve.pipeline.runtime.sums import SumRow, summed, worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-SUMS = tuple(field.name for field in fields(ReplayTraffic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +66,10 @@ class Replayed:
         """The figures, under the names that `report.json` has for them."""
         names = ("deliveries", "wanted", "false_positives", "false_negatives", "duplicates", "repeats")
         totals = {name: self.total(name) for name in names}
-        links = self.links
+        links, published = self.links, self.traffic.sent[:, 0]
+        hosts = {"published": published} | {name: self.host_sums(name) for name in names}
         return {
-            "published": int(self.traffic.sent[:, 0].sum()),
+            "published": int(published.sum()),
             **totals,
             "fpr": totals["false_positives"] / totals["deliveries"] if totals["deliveries"] else 0.0,
             "packets": int(self.traffic.sent[:, 1].sum()),
@@ -78,7 +77,7 @@ class Replayed:
             "expired": int(self.traffic.expired[0]),
             "links": [{"from": a, "to": b, "packets": packets} for (a, b), packets in links.items()],
             "switches": self._switches(),
-            "hosts": self._hosts(names),
+            "hosts": _by_row(self.wiring.hosts, hosts),
             "executors": len(self.workers),
         }
 
@@ -101,17 +100,14 @@ class Replayed:
             "false_positives": per_switch(home, self.host_sums("false_positives")),
         }
         columns["unmatched"] = columns["received"] - self.traffic.matched
-        return {
-            switch: {name: int(column[i]) for name, column in columns.items()}
-            for i, switch in enumerate(wiring.switches)
-        }
+        return _by_row(wiring.switches, columns)
 
-    def _hosts(self, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
-        columns = {"published": self.traffic.sent[:, 0]} | {name: self.host_sums(name) for name in names}
-        return {
-            host: {name: int(column[i]) for name, column in columns.items()}
-            for i, host in enumerate(self.wiring.hosts)
-        }
+
+def _by_row(names: Sequence[str], columns: Mapping[str, NDArray[np.int64]]) -> dict[str, dict[str, int]]:
+    """Columns of figures as a table: of each name its row."""
+    return {
+        name: {figure: int(column[i]) for figure, column in columns.items()} for i, name in enumerate(names)
+    }
 
 
 def at_hosts(ingested: IngestedEvents, topology: Topology, host: str | None = None) -> IngestedEvents:
@@ -145,8 +141,6 @@ def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
         traffic, storms, workers = ReplayTraffic.none(snapshot.wiring), set(), set()
         hosts = pa.array(snapshot.wiring.hosts, pa.string())
         for batch in batches:
-            if not batch.num_rows:
-                continue
             workers.add(worker())
             source = pc.index_in(batch.column("host"), value_set=hosts).to_numpy(zero_copy_only=False)
             try:
@@ -154,14 +148,12 @@ def replay(events: DataFrame, snapshot: NetworkSnapshot) -> Replayed:
             except SwitchError as error:
                 storms.add(str(error))
                 break
-        return {name: getattr(traffic, name) for name in SUMS} | {"storms": storms, "workers": workers}
+        return vars(traffic) | {"storms": storms, "workers": workers}
 
-    row = summed(events.select("host", *snapshot.plan.schema.names), send_all, SUMS, "storms", "workers")
-    traffic = ReplayTraffic.none(snapshot.wiring)
-    if row is None:
-        return Replayed(snapshot.wiring, traffic)
+    nothing = vars(ReplayTraffic.none(snapshot.wiring))
+    sent = events.select("host", *snapshot.plan.schema.names)
+    row = summed(sent, send_all, nothing, "storms", "workers")
     if row["storms"]:
         raise SwitchError(f"{row['storms'][0]}; `flowsieve verify` shows where")
-    for name in SUMS:
-        getattr(traffic, name).reshape(-1)[:] = row[name]
+    traffic = ReplayTraffic(**{name: row[name] for name in nothing})
     return Replayed(snapshot.wiring, traffic, tuple(row["workers"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,17 +14,11 @@ TellTasks = Callable[[int, int], None]  # tasks done, of so many that are known
 PERIOD = 0.3  # seconds
 
 
-@contextmanager
-def watched(spark: SparkSession, tell: TellTasks) -> Iterator[None]:
+def watched(spark: SparkSession, tell: TellTasks) -> AbstractContextManager[None]:
     """Tell, while the block runs, how many tasks of the stages under way are done."""
     from pyspark.sql.utils import is_remote
 
-    if is_remote():
-        with _remote(spark, tell):
-            yield
-    else:
-        with _local(spark, tell):
-            yield
+    return _remote(spark, tell) if is_remote() else _local(spark, tell)
 
 
 @contextmanager

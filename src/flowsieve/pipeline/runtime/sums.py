@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 SumRow = Mapping[str, NDArray[np.int64] | Iterable[str]]
 
@@ -24,20 +24,24 @@ SumRow = Mapping[str, NDArray[np.int64] | Iterable[str]]
 def summed(
     events: DataFrame,
     count: Callable[[Iterator[pa.RecordBatch]], SumRow],
-    numbers: Iterable[str],
+    nothing: Mapping[str, NDArray[np.int64]],
     *words: str,
-) -> Row | None:
-    """What `count` makes of each partition, added up: arrays of numbers and lists of words, by these names.
+) -> dict[str, Any]:
+    """What `count` makes of each partition's batches, added up: arrays of numbers and lists of words, by their names.
 
-    None: Spark saw that there is no event at all, and asked nobody.
+    `nothing` is what the numbers are without any event; the sums have its shapes.
     """
 
     def part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _record(count(batches))
+        yield _record(count(batch for batch in batches if batch.num_rows))
 
-    columns = [f"{name} array<bigint>" for name in numbers] + [f"{name} array<string>" for name in words]
+    columns = [f"{name} array<bigint>" for name in nothing] + [f"{name} array<string>" for name in words]
     row = ", ".join(columns)
-    return events.mapInArrow(part, row).repartition(1).mapInArrow(_total, row).first()
+    found = events.mapInArrow(part, row).repartition(1).mapInArrow(_total, row).first()
+    if found is None:  # Spark saw that there is no event at all, and asked nobody
+        return {**nothing, **dict.fromkeys(words, ())}
+    sums = {name: np.array(found[name], np.int64).reshape(none.shape) for name, none in nothing.items()}
+    return sums | {name: found[name] for name in words}
 
 
 def worker() -> str:

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 DAY, YEAR = 1440, 525_600  # in rows of one sensor, which reads once a minute
-WAVES = (
-    (1.0, 0.5),
-    (3.0, 0.3),
-    (11.0, 0.12),
-    (47.0, 0.05),
-)  # of a share: turns in the whole time, and height
+WAVES = {1.0: 0.5, 3.0: 0.3, 11.0: 0.12, 47.0: 0.05}  # of a share: turns in the whole time, and height
 
 
 def quote(draws: HashedRandom, passed: Column) -> dict[str, Column]:
@@ -34,15 +29,9 @@ def quote(draws: HashedRandom, passed: Column) -> dict[str, Column]:
     high = F.greatest(opening, closing) * F.exp(0.01 * F.abs(draws.normal("high")))
     low = F.least(opening, closing) * F.exp(-0.01 * F.abs(draws.normal("low")))
     prices = {"open": opening, "high": high, "low": low, "close": closing}
-    return (
-        {"symbol": _name(symbol)}
-        | {name: clipped(F.round(price, 2), 0.0, 2000.0) for name, price in prices.items()}
-        | {
-            "volume": clipped(F.floor(_volume(symbol) * F.exp(0.8 * draws.normal("volume"))), 0, 10**9).cast(
-                "bigint"
-            )
-        }
-    )
+    quoted = {name: clipped(F.round(price, 2), 0.0, 2000.0) for name, price in prices.items()}
+    volume = F.floor(_volume(symbol) * F.exp(0.8 * draws.normal("volume")))
+    return {"symbol": _name(symbol), **quoted, "volume": clipped(volume, 0, 10**9).cast("bigint")}
 
 
 def stock_filter(draws: HashedRandom) -> Column:
@@ -100,7 +89,7 @@ def _price(symbol: Column, passed: Column) -> Column:
     """The same for events and for subscriptions, whose limits lie where the prices are."""
     shared = HashedRandom(0, "shares")
     level = 2.5 + 1.0 * shared.normal("level", symbol)
-    for turns, height in WAVES:
+    for turns, height in WAVES.items():
         phase = 2 * math.pi * shared.uniform(f"phase{turns}", symbol)
         level = level + height * F.sin(2 * math.pi * turns * passed + phase)
     return F.exp(level)

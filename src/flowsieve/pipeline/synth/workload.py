@@ -22,10 +22,7 @@ SYMBOLS = 100
 SENSORS = 200
 STOCK = {
     "symbol": {"type": "enum", "values": [f"S{i:03d}" for i in range(SYMBOLS)]},
-    "open": {"type": "float", "min": 0.0, "max": 2000.0},
-    "high": {"type": "float", "min": 0.0, "max": 2000.0},
-    "low": {"type": "float", "min": 0.0, "max": 2000.0},
-    "close": {"type": "float", "min": 0.0, "max": 2000.0},
+    **{key: {"type": "float", "min": 0.0, "max": 2000.0} for key in ("open", "high", "low", "close")},
     "volume": {"type": "int", "min": 0, "max": 1_000_000_000},
 }
 SENSOR = {
