@@ -55,7 +55,7 @@ class Daemon:
     config: Config
     site: Site
     dispatcher: Dispatcher
-    desk: CallHandler
+    calls: CallHandler
     promises: Promises
     metrics: Metrics
     discoverer: Discoverer
@@ -87,7 +87,7 @@ class Daemon:
                     f"{config.path} now has a table_capacity with no room for all that was promised"
                 )
             asked = self.dispatcher.replace(new)
-            self.desk.leases.seconds, self.desk.most = config.service.lease, config.service.most_calls
+            self.calls.leases.seconds, self.calls.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
@@ -128,11 +128,11 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
         router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric:
             await _connected(dispatcher)
-            desk = _desk(config, site, dispatcher, tokens, metrics)
-            promises = Promises(desk.leases, ledger, dispatcher.scribe)
+            calls = _handler(config, site, dispatcher, tokens, metrics)
+            promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
-                desk.call, fabric.send_packet, lambda *place: host_behind(dispatcher.state.topology, *place)
+                calls.call, fabric.send_packet, lambda *place: host_behind(dispatcher.state.topology, *place)
             )
             discoverer = Discoverer(
                 fabric,
@@ -144,7 +144,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
-                    daemon = Daemon(config, site, dispatcher, desk, promises, metrics, discoverer)
+                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer)
                     metrics.watch(_sources(daemon, journal, inband))
                     chores = [_keep_short(dispatcher), promises.run()]
                     if config.finds:
@@ -152,7 +152,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                         chores.append(daemon.explorer.run())
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
-                        async with taking_calls(desk, dispatcher, site.calls, metrics), at_work(*chores):
+                        async with taking_calls(calls, dispatcher, site.calls, metrics), at_work(*chores):
                             yield daemon
                 await inband.close()
             await _compact(dispatcher)
@@ -166,7 +166,7 @@ async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
 
     def told(topology: Topology) -> None:
         tokens.topology = topology
-        daemon.desk.groups = event_groups(topology, dispatcher.encoding.family)
+        daemon.calls.groups = event_groups(topology, dispatcher.encoding.family)
 
     links, hosts = config.finds_links, config.finds_hosts
     explorer = Explorer(dispatcher, daemon.discoverer, told, links=links, hosts=hosts)
@@ -176,7 +176,7 @@ async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
     return explorer
 
 
-def _desk(
+def _handler(
     config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics
 ) -> CallHandler:
     return CallHandler(
@@ -191,13 +191,13 @@ def _desk(
 
 
 def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> Sources:
-    dispatcher, desk = daemon.dispatcher, daemon.desk
+    dispatcher, calls = daemon.dispatcher, daemon.calls
     return Sources(
         dispatcher,
         connected=lambda: dispatcher.reachable,
         suppressed=lambda: dispatcher.suppressed,
-        queues={"calls": lambda: desk.under_way, "journal": lambda: dispatcher.scribe.waiting},
-        clients=lambda: len(desk.leases),
+        queues={"calls": lambda: calls.under_way, "journal": lambda: dispatcher.scribe.waiting},
+        clients=lambda: len(calls.leases),
         journal_bytes=lambda: journal.size,
         inband=lambda: asdict(inband.counters),
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),

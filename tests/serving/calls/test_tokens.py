@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flowsieve.errors import BadInput
-from flowsieve.network.topology import Topology
+from flowsieve.network.topology import EndpointKind, Topology
 from flowsieve.serving.calls.tokens import SECRET_BYTES, Tokens, kept_secret
 
 LINKS = [("s1", "s2")]
@@ -22,6 +22,12 @@ def test_a_token_is_its_hosts_alone() -> None:
     assert not TOKENS.valid("bob", TOKENS.of("ann"))
     assert not TOKENS.valid("ann", TOKENS.of("ann").upper())
     assert len(TOKENS.of("ann")) == 32
+
+
+def test_only_hosts_have_tokens() -> None:
+    network = Topology.make(LINKS, {"ann": "s1", "north": "s2"}, kinds={"north": EndpointKind.BORDER})
+    with pytest.raises(BadInput, match="'north' is a border, and tokens are for hosts"):
+        Tokens(b"s" * SECRET_BYTES, network).of("north")
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 32, "ä" * 32, "\ud800" * 32, "\x00"])

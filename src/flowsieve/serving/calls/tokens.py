@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 
 from flowsieve.errors import BadInput
-from flowsieve.network.topology import Topology
+from flowsieve.network.topology import EndpointKind, Topology
 
 SECRET_BYTES = 32
 DIGEST_BYTES = 16
@@ -29,8 +29,11 @@ class Tokens:
         self.topology = topology  # may grow
 
     def of(self, host: str) -> str:
-        """The token of a host."""
-        switch = self.topology.endpoint(host).switch
+        """The token of a host; no other kind of endpoint makes calls."""
+        endpoint = self.topology.endpoint(host)
+        if endpoint.kind is not EndpointKind.HOST:
+            raise BadInput(f"{host!r} is a {endpoint.kind.value}, and tokens are for hosts")
+        switch = endpoint.switch
         told = f"{host}\0{switch}\0{self.topology.number(switch, host)}".encode()
         return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
 
