@@ -50,11 +50,7 @@ def need(data: Mapping[str, Any], kind: str, key: str) -> Any:
 
 def names_of(names: object) -> tuple[str, ...]:
     """A list of attribute names."""
-    if (
-        isinstance(names, str)
-        or not isinstance(names, Sequence)
-        or not all(isinstance(n, str) for n in names)
-    ):
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise BadPlan(f"dimensions = {shown(names)}; it is a list of attribute names")
     return tuple(names)
 
@@ -62,7 +58,7 @@ def names_of(names: object) -> tuple[str, ...]:
 def cuts_of(schema: Schema, names: tuple[str, ...], rows: object) -> tuple[AxisCuts, ...]:
     """For each dimension the cuts of its axis, or the bits of an axis with cells of one width."""
     check_dimensions(schema, names)
-    if isinstance(rows, str) or not isinstance(rows, Sequence) or len(rows) != len(names):
+    if not isinstance(rows, list | tuple) or len(rows) != len(names):
         raise BadPlan(f"cuts = {shown(rows)}; it is a list with an entry for each of {', '.join(names)}")
     return tuple(as_cuts(schema[name], row) for name, row in zip(names, rows, strict=True))
 
@@ -70,7 +66,7 @@ def cuts_of(schema: Schema, names: tuple[str, ...], rows: object) -> tuple[AxisC
 def indices_of(key: str, numbers: object, least: int, most: int) -> tuple[int, ...]:
     """A list of whole numbers from `least` to `most`."""
     right = f"it is a list of whole numbers from {least} to {most}"
-    if isinstance(numbers, str) or not isinstance(numbers, Sequence):
+    if not isinstance(numbers, list | tuple):
         raise BadPlan(f"{key} = {shown(numbers)}; {right}")
     for i, number in enumerate(numbers):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:

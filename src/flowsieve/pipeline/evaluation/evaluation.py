@@ -179,13 +179,9 @@ class MatchCounter:
     @property
     def sums(self) -> dict[str, NDArray[np.int64]]:
         """What is counted; of what each candidate covers and misses, a row per candidate."""
-        covered, missed = ([getattr(tally, name) for tally in self.tallies] for name in ("covered", "missed"))
-        return {
-            "events": self.events,
-            "matched": self.matched,
-            "covered": np.stack(covered),
-            "missed": np.stack(missed),
-        }
+        covered = np.stack([tally.covered for tally in self.tallies])
+        missed = np.stack([tally.missed for tally in self.tallies])
+        return {"events": self.events, "matched": self.matched, "covered": covered, "missed": missed}
 
     def settled(self) -> MatchCounter:
         """The same sums, with nothing left to add."""

@@ -68,7 +68,6 @@ class Statistics:
         return np.abs(largest)
 
     def to_json(self) -> dict[str, Any]:
-        busiest = np.sort(self.traffic)[::-1]
         per_dimension = {
             name: {
                 "variance": float(self.variance[i]),
@@ -91,7 +90,7 @@ class Statistics:
             "traffic": {
                 "mean": float(self.traffic.mean()) if len(self.traffic) else 0.0,
                 "median": float(np.median(self.traffic)) if len(self.traffic) else 0.0,
-                "most": int(busiest[0]) if len(busiest) else 0,
+                "most": int(self.traffic.max(initial=0)),
                 "none": int((self.traffic == 0).sum()),
             },
             "executors": len(self.workers),
