@@ -10,6 +10,7 @@ from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.encoding import Encoding
 from flowsieve.lab.lab import Lab
+from flowsieve.southbound.fabric import Report, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
 
@@ -23,17 +24,24 @@ async def controlled(
     addresses: Mapping[str, str] | None = None,
     listen: str | None = None,
     timing: Timing | None = None,
+    heard: Report = lambda event: None,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
-    The switches are dialled at their management sockets unless other `addresses` are given.
+    The switches are dialled at their management sockets unless other `addresses` are given. `heard` hears what the
+    dispatcher hears.
     """
+
+    def report(event: SwitchEvent) -> None:
+        dispatcher.heard(event)
+        heard(event)
+
     fabric = OpenFlowFabric(
         lab.switch_addresses if addresses is None else addresses,
         listen=listen,
         control=f"unix:{lab.control}",
         timing=timing,
-        report=lambda event: dispatcher.heard(event),
+        report=report,
     )
     dispatcher = Dispatcher(state, fabric, encoding, deliveries_of(lab.topology, encoding.family))
     async with dispatcher, fabric:
