@@ -216,7 +216,7 @@ class Traffic:
             await asyncio.sleep(0.02)
 
     def _missing(self, wanted: Wanted) -> int:
-        """How many events a subscription missed while something was broken; otherwise only what wires dropped may be."""
+        """How many events a subscription missed while something was broken; else only what wires dropped is missing."""
         got = Counter(wanted.got)
         doubled = [event for event, times in got.items() if times > 1]
         assert not doubled, f"{wanted.host} got {len(doubled)} events twice, {doubled[:3]} among them"
