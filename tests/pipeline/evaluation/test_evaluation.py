@@ -68,7 +68,7 @@ def test_counts_are_those_of_brute_force(
         assert 0.0 < score.fpr < 1.0
 
 
-def test_a_lost_event_issampled(plans: list[IndexPlan]) -> None:
+def test_a_lost_event_is_seen(plans: list[IndexPlan]) -> None:
     """Covers of other filters than those that are judged."""
     events = events_of(13, 300)
     for filters, max_dz in ((FILTERS, 0), (FILTERS, 5), (SINGLE, 0)):
