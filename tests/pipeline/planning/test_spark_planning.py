@@ -45,7 +45,7 @@ def test_auto_gives_up_what_executors_have_not_finished_when_its_time_is_over(
         assert time.monotonic() - start < 60  # and not the ten minutes that the others would take
     assert made.portfolio is not None
     assert made.portfolio["chosen"] == "lw"
-    assert set(made.portfolio["passed_over"]) == {*candidate_names(4)} - {"lw"}
+    assert set(made.portfolio["passed_over"]) == {*candidate_names(shop.wanted.schema, 4)} - {"lw"}
 
 
 def test_a_candidate_that_fails_fails_the_portfolio(

@@ -21,7 +21,14 @@ from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.kd_planner import kd_plan
 from flowsieve.pipeline.planning.ordering import Order, best_order, ordered_plan
-from flowsieve.pipeline.planning.selection import SELECTIONS, Chosen, Simulate, select
+from flowsieve.pipeline.planning.selection import (
+    SELECTIONS,
+    Chosen,
+    Simulate,
+    divisible,
+    is_indivisible,
+    select,
+)
 from flowsieve.pipeline.planning.selective_planner import NUMBERS, selective_plan
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
 from flowsieve.pipeline.planning.training_data import TrainingData
@@ -75,7 +82,7 @@ class Workshop:
 
     @property
     def everything(self) -> Chosen:
-        return tuple(range(len(self.schema)))
+        return divisible(self.schema)
 
     def select(self, selection: str | None) -> Chosen:
         """The dimensions that a rule chooses by the sample alone."""
@@ -146,7 +153,7 @@ def make(method: Method, shop: Workshop) -> IndexPlan:
 
 
 def make_over(indexer: str, training: TrainingData, bits: int, chosen: Chosen, judge: Judge) -> IndexPlan:
-    if indexer == "ri":
+    if indexer == "ri" or is_indivisible(training.schema):
         return regular_plan(training, bits, chosen)
     if indexer == "asi":
         return adaptive_plan(training, bits, chosen)

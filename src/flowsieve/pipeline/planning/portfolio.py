@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from flowsieve.content.schema import Schema
 from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.planning.cutting import balancing
 from flowsieve.pipeline.planning.gridded import adaptive_plan, levelwise_plan, regular_plan
 from flowsieve.pipeline.planning.kd_planner import kd_plan
 from flowsieve.pipeline.planning.methods import Workshop
 from flowsieve.pipeline.planning.ordering import ordered_plan
-from flowsieve.pipeline.planning.selection import Chosen, select
+from flowsieve.pipeline.planning.selection import Chosen, is_indivisible, select
 from flowsieve.pipeline.planning.simulation import Simulation, simulate_here
 from flowsieve.pipeline.planning.training_data import TrainingData
 
@@ -34,6 +35,7 @@ RESERVED = 0.95  # of the deadline may be planned with; the rest is a reserve, a
 SEARCHED = 0.6  # of the time left a search may take
 AGAIN = 0.2  # seconds until what is still under way is given up once more
 SELECTED_ON = 16_000  # events
+REGULAR = "ri"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +120,17 @@ def auto_here(
     clock: Callable[[], float] = time.monotonic,
 ) -> PortfolioOutcome:
     """The best of the portfolio, tried one after the other in this process."""
-    return auto(candidate_names(shop.max_dz), partial(attempt, shop, clock=clock), deadline, clock=clock)
+    names = candidate_names(shop.schema, shop.max_dz)
+    return auto(names, partial(attempt, shop, clock=clock), deadline, clock=clock)
 
 
-def candidate_names(max_dz: int) -> tuple[str, ...]:
-    """What is tried, the most promising first, except that a search that takes all the time it gets comes late."""
+def candidate_names(schema: Schema, max_dz: int) -> tuple[str, ...]:
+    """What is tried, the most promising first, except that a search that takes all the time it gets comes late.
+
+    Where no attribute has more than one value there is nothing to choose.
+    """
+    if is_indivisible(schema):
+        return (REGULAR,)
     return tuple(name for name in PORTFOLIO if max_dz or name not in SEARCHES)
 
 
@@ -167,7 +175,7 @@ PORTFOLIO: dict[str, Callable[[Workshop, TrainingData, InTime], Make]] = {
     "lw, nested": _over_all(partial(levelwise_plan, anew=False)),
     "lw, balanced": _over_all(partial(levelwise_plan, anew=False, halve=balancing)),
     "asi": _over_all(adaptive_plan),
-    "ri": _over_all(regular_plan),
+    REGULAR: _over_all(regular_plan),
     "kd, small": _over_all(partial(kd_plan, nodes=SMALL_TREE)),
     "lw, for the budget": _ordered,
     "kd": _over_all(kd_plan),

@@ -27,6 +27,21 @@ MOST_VALUES = 1 << 16  # of a dimension that has a table
 MOST_TRIED = 1 << 12  # sets of dimensions that are simulated at once
 
 
+def divisible(schema: Schema) -> Chosen:
+    """The dimensions that can be halved: those of more than one value. Where there is none, all of them.
+
+    >>> divisible(Schema.parse({"a": {"type": "int", "min": 3, "max": 3}, "b": {"type": "bool"}}))
+    (1,)
+    """
+    found = tuple(d for d, attribute in enumerate(schema) if attribute.resolution)
+    return found or tuple(range(len(schema)))
+
+
+def is_indivisible(schema: Schema) -> bool:
+    """Whether no dimension can be halved; then there is one plan, the regular one of no bits."""
+    return not any(attribute.resolution for attribute in schema)
+
+
 def ranking(method: str, statistics: Statistics, seed: int = 0) -> Chosen:
     """All dimensions, the most selective first; those that are alike in the schema's order."""
     if method == "evs":
@@ -66,14 +81,14 @@ def select(
     seed: int = 0,
 ) -> Chosen:
     """The dimensions that a rule chooses: `number` of them, or as many as are best."""
-    everything = tuple(range(len(schema)))
+    everything = divisible(schema)
     if number is not None and not 1 <= number <= len(schema):
         raise BadInput(f"{number} dimensions of {len(schema)}; right is a number from 1 to {len(schema)}")
     if method == "gs":
         return greedy(everything, simulate, number)
     if method == "brs":
         return brute_force(everything, simulate, number)
-    ranked = ranking(method, statistics(), seed)
+    ranked = tuple(d for d in ranking(method, statistics(), seed) if d in everything)
     if number is not None:
         return ranked[:number]
     return _least([ranked[:n] for n in range(len(ranked), 0, -1)], simulate)

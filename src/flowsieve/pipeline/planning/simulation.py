@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BITS = 12  # of an axis at most
+Spent = tuple[tuple[int, int], ...]  # (dimension, bits) of a grid; none that gets no bit
 CHUNK = 1 << 12
 
 
@@ -63,8 +64,8 @@ class Simulation:
     def digest(self) -> bytes:
         return blake2b(self.first.tobytes() + self.last.tobytes() + self.schema.digest.encode()).digest()
 
-    def spent(self, chosen: Chosen) -> tuple[tuple[int, int], ...]:
-        """The bits that each dimension of a regular grid gets: (dimension, bits); none that gets no bit."""
+    def spent(self, chosen: Chosen) -> Spent:
+        """The bits that each dimension of a regular grid gets."""
         widths = [self.widths[d] for d in chosen]
         levels = round_robin(widths, min(self.bits, sum(widths)))
         return tuple((d, levels.count(i)) for i, d in enumerate(chosen) if i in levels)
@@ -88,16 +89,24 @@ class Counter:
         self._rows: dict[tuple[int, int], NDArray[np.uint64]] = {}
 
     def deliveries(self, events: EventBatch, sets: Sequence[Chosen]) -> NDArray[np.int64]:
-        """What each set of dimensions would deliver of some events."""
+        """What each set of dimensions would deliver of some events; all of them where none can be halved."""
         simulation = self.simulation
         spent = [simulation.spent(chosen) for chosen in sets]
+        divided = np.array([bool(grid) for grid in spent])
+        out = np.full(len(sets), len(events) * simulation.first.shape[1], np.int64)
+        if divided.any():
+            out[divided] = self._divided(events, [grid for grid in spent if grid])
+        return out
+
+    def _divided(self, events: EventBatch, spent: Sequence[Spent]) -> NDArray[np.int64]:
+        simulation = self.simulation
         axes = sorted({axis for grid in spent for axis in grid})
         bits, start = self._bits(axes)
         column = {axis: i for i, axis in enumerate(axes)}
-        grids = np.full((len(sets), max(1, *map(len, spent)) if spent else 1), -1, np.int64)
+        grids = np.full((len(spent), max(map(len, spent))), -1, np.int64)
         for g, grid in enumerate(spent):
             grids[g, : len(grid)] = [column[axis] for axis in grid]
-        out = np.zeros(len(sets), np.int64)
+        out = np.zeros(len(spent), np.int64)
         shared = np.empty(bits.shape[1], np.uint64)
         places = {
             d: Axis(simulation.schema.attributes[d], simulation.widths[d])

@@ -18,7 +18,7 @@ from flowsieve.index.plan import IndexPlan
 from flowsieve.pipeline.matching.statistics import Statistics, statistics
 from flowsieve.pipeline.planning.methods import AUTO, Method, Workshop, make_over
 from flowsieve.pipeline.planning.portfolio import PlannerTrial, TellTrial, attempt, auto, candidate_names
-from flowsieve.pipeline.planning.selection import Chosen, select
+from flowsieve.pipeline.planning.selection import Chosen, divisible, select
 from flowsieve.pipeline.planning.simulation import Simulated, Simulation
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
 from flowsieve.pipeline.runtime.job_tags import JobTag
@@ -76,7 +76,7 @@ class SparkWorkshop:
         """The dimensions that a rule chooses by all events."""
         schema = self.wanted.schema
         if selection is None:
-            return tuple(range(len(schema)))
+            return divisible(schema)
         return select(selection, schema, lambda: self.statistics, self.simulate, self.dimensions, self.seed)
 
     def make(self, method: Method) -> IndexPlan:
@@ -128,7 +128,7 @@ def make_plan(
         tag.put()
         return shop.try_out(name, seconds)
 
-    names = candidate_names(shop.max_dz)
+    names = candidate_names(shop.wanted.schema, shop.max_dz)
     outcome = auto(names, try_out, deadline, started, tell, at_once=AT_ONCE, give_up=tag.end)
     return Made(outcome.plan, f"{AUTO}: {outcome.name}", outcome.to_json())
 

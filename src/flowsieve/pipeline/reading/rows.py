@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 from pyspark.sql.window import Window
 
 from flowsieve.content.schema import listed, shown
 from flowsieve.errors import BadInput
+from flowsieve.pipeline.runtime.spark_failure import failures, told
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,8 +59,9 @@ class Rows:
                 return _parquet(spark, where)
             lines = _lines(spark, where, format)
             return _csv(lines, where) if format == "csv" else _json(lines, where, needed)
-        except PySparkException as error:
-            raise BadInput(f"cannot be read: {shown(str(error), 300)}", place=str(path)) from None
+        except failures() as error:
+            why = told(error)
+            raise why if isinstance(why, BadInput) else BadInput(str(why), place=str(path)) from None
 
     def column(self, name: str) -> Column:
         return F.col(f"c{self.names.index(name)}")
@@ -84,6 +85,8 @@ def located(path: str | Path) -> tuple[str, str]:
     if "://" in text:
         return text, _format_of([text], text)
     local = Path(text).absolute()
+    if ":" in str(local):
+        raise BadInput("Spark reads no file with a colon in its path; rename it", place=text)
     if local.is_dir() and not _formats([local.name]):
         names = [entry.name for entry in local.iterdir() if not entry.name.startswith((".", "_"))]
         return str(local), _format_of(names, text)

@@ -16,16 +16,18 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowsieve.content.schema import shown
-from flowsieve.errors import BadInput, PipelineError
+from flowsieve.errors import PipelineError
 from flowsieve.pipeline.runtime.hush import hushed
+from flowsieve.pipeline.runtime.master import check_master
 from flowsieve.pipeline.runtime.shipped_package import package_zip
+from flowsieve.pipeline.runtime.spark_failure import failures, told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERY = {  # what any session may set for itself
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # columns may differ by case alone
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # pandas writes such times, and Spark has no type for them
@@ -34,13 +36,11 @@ DRIVER = {  # what only a driver that we start can set
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-MASTERS = ("local", "spark://", "sc://", "yarn", "k8s://")
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session to work in; `settings` are added to those that the pipeline always makes."""
     try:
-        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
         raise PipelineError(
@@ -72,20 +72,18 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
             spark = builder.appName("flowsieve").getOrCreate()
         if not (spark.conf.get("spark.master") or "").startswith("local") or remote is not None:
             spark.addArtifact(str(package_zip()), pyfile=True)
-    except (PySparkException, OSError) as error:
+    except failures(OSError) as error:
         where = remote or master or "the session that was set up"
-        raise PipelineError(f"Spark does not start at {where}: {shown(str(error), 300)}") from None
+        raise told(error, f"Spark does not start at {where}") from None
     return spark
 
 
 def _remote(master: str | None) -> str | None:
-    """The Connect server to use, if it is one."""
-    if master is None:
-        return os.environ.get("SPARK_REMOTE") or None
-    if not master.startswith(MASTERS):
-        right = "local[*], local[4], spark://HOST:PORT, or sc://HOST:PORT for a Connect server"
-        raise BadInput(f"there is no master {shown(master)}; right is {right}")
-    return master if master.startswith("sc://") else None
+    """The Connect server to use, if it is one; whatever is asked for has to be there."""
+    asked = master or os.environ.get("SPARK_REMOTE") or None
+    if asked is not None:
+        check_master(asked)
+    return asked if master is None or master.startswith("sc://") else None
 
 
 def _submitted() -> bool:

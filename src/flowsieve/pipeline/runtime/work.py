@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowsieve.content.schema import Schema, shown
-from flowsieve.errors import PipelineError
+from flowsieve.content.schema import Schema
+from flowsieve.pipeline.runtime.spark_failure import failures, told
 from flowsieve.pipeline.runtime.spark_session import session
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def working(
         bars("Spark", 0, 1)
         spark = session(master)
         bars("Spark", 1, 1)
-        from pyspark.errors import PySparkException
-
         try:
             yield Work(spark, bars, max_bad, time_column)
-        except PySparkException as error:
-            raise PipelineError(f"Spark failed: {shown(str(error), 1000)}") from None
+        except failures() as error:
+            raise told(error) from None
