@@ -125,7 +125,13 @@ def test_nonsense_gets_an_error_and_changes_nothing(tmp_path: Path) -> None:
             ({"op": "sub" * 99}, "1 to 200 characters"),
             ({"host": "anna"}, "no host 'anna'; did you mean 'ann'"),
             ({"host": "dee"}, "no group of its own"),
-            ({"host": "\ud800"}, "no host"),
+            ({"host": "\ud800"}, "host = '\\ud800'; it is a text without halves of surrogate pairs"),
+            ({"token": "\ud800"}, "token = '\\ud800'"),
+            ({"op": "\ud800"}, "op = '\\ud800'"),
+            ({"session": "\ud800"}, "session = '\\ud800'"),
+            ({"id": "a\ud800b"}, "id = 'a\\ud800b'; it is a text without halves of surrogate pairs"),
+            ({"op": "unsub", "id": "\udfff"}, "id = '\\udfff'"),
+            ({"stats": {"\ud800": 1}}, "stats = {'\\ud800': 1}"),
             ({"filter": None}, "sub has a filter"),
             ({"filter": "prise < 5"}, "did you mean 'price'"),
             ({"filter": "(" * 10_000}, "too many nested parentheses"),
@@ -381,7 +387,7 @@ def test_only_who_has_a_hosts_token_calls_for_it(tmp_path: Path) -> None:
 
     async def story(office: Office) -> None:
         ann = office.client()
-        for token in ("", "x", "ä", "\ud800", tokens.of("bob")):
+        for token in ("", "x", "ä", tokens.of("bob")):
             kind, text = await ann.wrong(1, "sub", filter="live", token=token)
             assert (kind, "that of host 'ann'" in text) == ("denied", True)
         assert len(office.handler.leases) == 0
@@ -455,13 +461,68 @@ def test_who_asks_too_much_at_once_is_told_to_wait_and_nothing_is_done(tmp_path:
         others = [asyncio.create_task(more.ask(n, "sub", filter="live")) for n in range(1, 13)]
         await until(lambda: sum(task.done() for task in others) == 2)
         assert office.handler.under_way == AT_ONCE + 10
-        assert told(await office.client("bob", 2).ask(2, "renew"))[0] == "busy"
+        await office.client("bob", 2).ok(2, "renew")  # the other half is for others
         office.fabric.connect("s1")
         await asyncio.gather(*many, *others)
         await ann.ok(AT_ONCE + 1, "sub", filter="price < 9")
         assert len(office.ids[0]) == AT_ONCE + 11
 
-    play(tmp_path, story, most=AT_ONCE + 10)
+    play(tmp_path, story, most=2 * (AT_ONCE + 10))
+
+
+def test_a_host_whose_switch_is_away_leaves_room_for_all_others(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        await office.client("bob", 1).ok(1, "adv", filter="True")
+        office.fabric.disconnect("s1")
+        clients = [office.client("ann", name) for name in range(10, 30)]
+        asked = [
+            asyncio.create_task(client.ask(n, "sub", filter=f"price == {n}"))
+            for client in clients
+            for n in (1, 2, 3)
+        ]
+        await until(lambda: sum(task.done() for task in asked) == 60 - 16)
+        assert {told(task.result())[0] for task in asked if task.done()} == {"busy"}
+        assert office.handler.under_way == 16
+        for name in range(40, 60):  # many sessions of one host change nothing for others
+            assert (await office.client("cy", name).ok(1, "sub", filter="live"))["id"]
+        office.fabric.connect("s1")
+        answers = await asyncio.gather(*asked)
+        assert sum("ok" in answer for answer in answers) == 16
+        await clients[-1].ok(4, "sub", filter="live")
+
+    play(tmp_path, story, most=32)
+
+
+def test_the_operators_deadline_holds_whatever_a_client_would_wait(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        await office.client("ann", 2).ok(1, "adv", filter="True")
+        office.fabric.disconnect("s2")
+        bob = office.client("bob", 1)
+        for n, (asked, within) in enumerate(((300, 0.2), (None, 0.2), (0.02, 0.02)), 1):
+            async with asyncio.timeout(10):
+                kind, text = await bob.wrong(n, "sub", filter="live", deadline=asked)
+            assert (kind, f"within {within:g} s" in text) == ("failed", True), text
+
+    play(tmp_path, story, patience=0.2)
+
+
+def test_what_cannot_be_ended_by_a_mistake_of_ours_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(office: Office) -> None:
+        await office.client("ann", 1).ok(1, "sub", filter="live")
+        submit, failures = office.dispatcher.submit, iter("xx")
+
+        async def failing(*request: Any, **options: Any) -> Any:
+            if next(failures, None):
+                raise RuntimeError("a mistake")
+            return await submit(*request, **options)
+
+        monkeypatch.setattr(office.dispatcher, "submit", failing)
+        await until(lambda: office.ids == ([], []))
+
+    play(tmp_path, story, lease=0.1)
+    assert "RuntimeError: a mistake" in caplog.text and "Traceback" in caplog.text
 
 
 def test_a_client_that_hears_no_answer_has_to_say_so_some_time(

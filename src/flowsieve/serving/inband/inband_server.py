@@ -35,6 +35,7 @@ from flowsieve.protocol.call_datagram import (
 from flowsieve.protocol.version import VERSION
 from flowsieve.serving.inband.answer_cache import AnswerCache, SwitchPort
 from flowsieve.southbound.fabric import PuntedPacket
+from flowsieve.tasks import noted
 
 MOST_CALLS = 1024  # under way at a time
 MOST_OF_A_HOST = 256  # of these
@@ -206,6 +207,7 @@ class InbandServer:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(noted)
 
     def _count(self, what: str) -> None:
         self.counters = replace(self.counters, **{what: getattr(self.counters, what) + 1})
