@@ -8,9 +8,10 @@ from collections import Counter
 class FairShares:
     """So much of something, and how much of it each has.
 
-    Who asks gets more while it then has no more than was left. So one alone gets half of it, and each of n no more
-    than the next one finds: however many take all they can, there is something for one who comes later. (Switches
-    share packet memory by this rule: dynamic thresholds.) What is asked for `None` counts for nobody, and may be all.
+    Who asks gets more while it then has no more than was left. So one alone gets half of it, and none takes the last
+    from one who has nothing yet; as what was taken is given back, n who take all they can come to an (n+1)th each, and
+    as much is left. (Switches share packet memory by this rule: dynamic thresholds.) What is asked for `None` counts
+    for nobody, and may be all.
 
     >>> slots = FairShares(8)
     >>> [slots.take("ann") for _ in range(5)], [slots.take("bob") for _ in range(3)], slots.take("cy")
@@ -21,6 +22,10 @@ class FairShares:
         self.whole = whole
         self.taken = 0
         self._of: Counter[str] = Counter()
+
+    def of(self, who: str) -> int:
+        """How much somebody has."""
+        return self._of[who]
 
     def room(self, who: str | None, amount: int = 1) -> bool:
         """Whether somebody may have so much more."""

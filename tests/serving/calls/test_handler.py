@@ -8,20 +8,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lossy import Network, Weather
+from lossy import SWITCH, Network, Weather
 from office import ENCODING, GROUPS, NETWORK, SCHEMA, SECONDS, Client, Office, play, run, told, until
 
 from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.request import Op
+from flowsieve.header.frame import parse
+from flowsieve.protocol.call_datagram import Part, decode, unpack_answer
 from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls import handler as handler_module
 from flowsieve.serving.calls import sessions as sessions_module
 from flowsieve.serving.calls.handler import AT_ONCE
 from flowsieve.serving.calls.tokens import Tokens
+from flowsieve.southbound.fabric import PuntedPacket
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +82,21 @@ def test_a_session_is_renewed_in_band_whatever_its_lease(
         assert office.ids == ([], [])
 
     play(tmp_path, story, lease=lease)
+
+
+def test_an_id_that_no_text_can_have_is_refused_in_band_too(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        network = Network(office.handler, Weather(), hosts={1: "ann"})
+        asked = {**office.client().about, "n": 1, "op": "sub", "filter": "live", "id": "half\ud800"}
+        packed = msgpack.packb([1, 0, asked], unicode_errors="surrogatepass")
+        network.server.heard(PuntedPacket(SWITCH, 1, network.frame(1, packed)))
+        await until(lambda: bool(network.sent))
+        part = decode(parse(network.sent[0]).payload)
+        assert isinstance(part, Part)
+        assert "id = 'half\\ud800'; it is a text without" in told(unpack_answer(part.chunk))[1]
+        assert office.ids == ([], [])
+
+    play(tmp_path, story)
 
 
 def test_requests_are_served_and_their_answers_say_what_is_owed(tmp_path: Path) -> None:

@@ -93,10 +93,8 @@ class OpenFlowFabric(Fabric):
     async def __aexit__(self, *error: object) -> None:
         if self._server is not None:
             self._server.close()
-        try:
-            await self._tasks.__aexit__(None, None, None)
-        finally:
-            self._datapath.close()
+        self._datapath.close()
+        await self._tasks.__aexit__(None, None, None)
 
     async def wait_connected(self, seconds: float = 3.0) -> None:
         """Wait until all switches are connected; raises an error that names those that are not."""
