@@ -303,7 +303,8 @@ class HttpConnection(asyncio.Protocol):
             self._advance()
         else:
             self._current = HttpRequest(keep_alive=False)
-            self._answer(self._current, status, _wrong(why))
+            kind = "busy" if status is HTTPStatus.SERVICE_UNAVAILABLE else "bad"
+            self._answer(self._current, status, _wrong(why, kind))
 
     def _answer(self, request: HttpRequest, status: int, body: bytes) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
