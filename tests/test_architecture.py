@@ -25,6 +25,7 @@ ORDER = (
     "flow",
     "config",
     "protocol",
+    "tasks",
     "southbound",
     "control",
     "client",

@@ -21,6 +21,7 @@ FlowsieveError
 │   └── BadJournal       … since it is damaged or about something else; bad input, too (exit status 2)
 ├── Busy                 the controller has more to do than it can; ask again later
 ├── Denied               the client has not shown that it may do this
+├── TaskDied             work that a controller cannot do without has ended of what nobody expected (exit status 1)
 ├── LabError             the machine cannot have the lab that was asked for, or lost it
 └── PipelineError        Spark is not there, does not start, or cannot do what it was asked
 """
@@ -166,6 +167,18 @@ class Busy(FlowsieveError):
 
 class Denied(FlowsieveError):
     """The client has not shown that it may do this."""
+
+
+class TaskDied(FlowsieveError):
+    """Work in the background has died of an error that nobody expected: a mistake of ours."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        super().__init__(
+            f"{name} has died of {type(error).__name__}: {error}; nothing goes on without it, so this ends. "
+            "The log has the place; start it again, and report it"
+        )
+        self.name = name
+        self.__cause__ = error
 
 
 class LabError(FlowsieveError):

@@ -122,7 +122,8 @@ def test_a_truncated_datagram_is_none(whole, data):
         ({"deadline": True}, "deadline = True"),
         ({"more": {1, 2}}, "holds what no datagram can say"),
         ({"more": 1 << 70}, "holds what no datagram can say"),
-        ({"filter": "\ud800"}, "holds what no datagram can say"),
+        ({"more": "\ud800"}, "holds what no datagram can say"),
+        ({"filter": "\ud800"}, "it is a text without halves of surrogate pairs"),
         ({"filter": "x" * 1300}, "room for 1,232; shorten its filter, or ask the controller over HTTP"),
     ],
 )

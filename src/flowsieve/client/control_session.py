@@ -96,6 +96,7 @@ class ControlConnection:
     def keep(self, lease: float) -> None:
         """Renew the session from now on, so that what is asked for stays in force for longer than a lease."""
         self._renewing = asyncio.create_task(self._renew(lease))
+        self._renewing.add_done_callback(self._renewed)
 
     async def close(self) -> None:
         """Leave in good order: the controller ends what we asked for, if it still can."""
@@ -127,6 +128,13 @@ class ControlConnection:
                 gone = "the controller has ended what we asked for: it had not heard of us for too long, or forgot"
                 self._end(ControlLost(gone))
                 return
+
+    def _renewed(self, task: asyncio.Task[None]) -> None:
+        """Nothing renews the session any more: where that is a mistake of ours, the application hears of it."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            lost = ControlLost(f"the session is renewed no more: {type(error).__name__}: {error}")
+            lost.__cause__ = error
+            self._end(lost)
 
     def _end(self, reason: FlowsieveError) -> None:
         if not self.lost.done():

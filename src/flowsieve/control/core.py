@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.requests.ledger import Ledger
@@ -15,6 +13,7 @@ from flowsieve.flow.entry import Deliver
 from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.encoding import Encoding
 from flowsieve.southbound.fabric import LiveSwitches
+from flowsieve.tasks import Tasks
 
 
 class Watcher(Protocol):
@@ -37,30 +36,6 @@ class NoWatcher:
 
     def mended(self, seconds: float) -> None:
         pass
-
-
-class Tasks:
-    """Work in the background for the time of an `async with` block; what is left at its end is cancelled."""
-
-    def __init__(self) -> None:
-        self._group = asyncio.TaskGroup()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._group.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def __aenter__(self) -> Tasks:
-        await self._group.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await self._group.__aexit__(None, None, None)
 
 
 @dataclass(slots=True, eq=False)

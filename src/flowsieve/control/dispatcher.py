@@ -113,14 +113,19 @@ class Dispatcher:
 
         It is written down before it is worked on. An advertisement that ends shrinks late: what its publisher sent
         before has to arrive first. What ends, ends: a switch that is away hears of it when it is back.
+
+        It waits for switches as long as the dispatcher has patience, or for less where `patience` is less.
         """
-        return await self._intake.serve(request, origin, patience or self.patience)
+        return await self._intake.serve(request, origin, self._patience(patience))
 
     async def acknowledged(
         self, request: Request, origin: Origin | None = None, *, patience: float | None = None
     ) -> None:
         """Wait until a request that was taken before is served; it is taken back where it is not."""
-        await self._intake.served(request, origin, patience or self.patience)
+        await self._intake.served(request, origin, self._patience(patience))
+
+    def _patience(self, asked: float | None) -> float:
+        return self.patience if asked is None else min(asked, self.patience)
 
     def replace(self, state: ControlState) -> int:
         """Go on with another state of the same network and interests; how many operations that asks for."""

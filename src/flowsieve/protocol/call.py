@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from flowsieve.content.schema import shown
+from flowsieve.content.schema import is_unicode, shown
 from flowsieve.errors import BadMessage, nearest
 from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_FILTER, LONGEST_NAME, MAX_NUMBER, SESSION
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
@@ -107,6 +107,8 @@ class _Fields:
         found = self._message.get(name)
         if found is not None and not (isinstance(found, str) and least <= len(found) <= longest):
             raise BadMessage(f"{name} = {shown(found)}; it is a text of {least} to {longest:,} characters")
+        if found is not None and not is_unicode(found):
+            raise BadMessage(f"{name} = {shown(found)}; it is a text without halves of surrogate pairs")
         return found
 
     def whole(self, name: str, least: int = 0, default: int | None = None) -> int:
@@ -132,4 +134,4 @@ class _Fields:
 
 def _is_count(item: tuple[object, object]) -> bool:
     name, value = item
-    return isinstance(name, str) and type(value) is int and 0 <= value <= MAX_NUMBER
+    return isinstance(name, str) and is_unicode(name) and type(value) is int and 0 <= value <= MAX_NUMBER

@@ -99,7 +99,7 @@ def decode(data: bytes) -> CallDatagram | Part | More | Gone | Unreadable:
     """The datagram that some bytes mean; BadMessage if they mean none, whatever they are."""
     if len(data) > MAX_DATAGRAM:
         raise BadMessage(f"{len(data):,} bytes; calls and parts of answers have at most {MAX_DATAGRAM:,}")
-    items = _unpack(data)
+    items = _unpack(data, "surrogatepass")  # a call with half of a pair is told so by what reads the call
     if not isinstance(items, list) or len(items) < 2 or not all(type(item) is int for item in items[:2]):
         raise BadMessage(f"no datagram that begins with the protocol's version, {VERSION}, and its kind")
     version, kind, *fields = items
@@ -195,9 +195,9 @@ def _pack(value: object, what: str) -> bytes:
     return packed
 
 
-def _unpack(data: bytes) -> Any:
+def _unpack(data: bytes, unicode_errors: str = "strict") -> Any:
     try:
-        return msgpack.unpackb(data)
+        return msgpack.unpackb(data, unicode_errors=unicode_errors)
     except (ValueError, TypeError, RecursionError) as error:
         # A map whose key cannot be one is a TypeError; text that is no UTF-8 is a ValueError.
         raise BadMessage(f"{len(data):,} bytes that are no MessagePack: {error}") from None

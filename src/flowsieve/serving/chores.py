@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from flowsieve.tasks import Tasks
+
+Chore = Callable[[], Coroutine[Any, Any, None]]
+
 
 @asynccontextmanager
-async def at_work(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Chores that go on for the time of an `async with` block."""
-    tasks = [asyncio.create_task(chore) for chore in chores]
-    try:
+async def at_work(*chores: Chore) -> AsyncIterator[None]:
+    """Chores that go on for the time of an `async with` block, which ends should one of them die."""
+    async with Tasks() as tasks:
+        for chore in chores:
+            tasks.start(chore())
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

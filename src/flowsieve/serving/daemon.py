@@ -26,7 +26,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
-from flowsieve.serving.chores import at_work
+from flowsieve.serving.chores import Chore, at_work
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.event_router import EventRouter, packets_to
@@ -146,10 +146,10 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                         discoverer.heard(Connected(switch))
                     daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer)
                     metrics.watch(_sources(daemon, journal, inband))
-                    chores = [_keep_short(dispatcher), promises.run()]
+                    chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:
                         daemon.explorer = await _exploring(daemon, tokens)
-                        chores.append(daemon.explorer.run())
+                        chores.append(daemon.explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
                         async with taking_calls(calls, dispatcher, site.calls, metrics), at_work(*chores):

@@ -6,6 +6,7 @@ import resource
 from contextlib import suppress
 
 OWN = 256  # at least so many are kept for switches, the journal and the rest of us, or a quarter of all
+MOST_AT_ONCE = 1024  # connections that are accepted in one go
 
 
 def raise_limit() -> None:
@@ -17,7 +18,22 @@ def raise_limit() -> None:
 
 def room_for_clients() -> int:
     """How many connections clients may have."""
+    soft = _most()
+    return max(1, soft - _own(soft))
+
+
+def accepted_at_once(listeners: int) -> int:
+    """How many connections each of so many listeners may accept before those that are too many are closed again.
+
+    Until then they take what is kept for us: half of it is left.
+    """
+    return max(1, min(MOST_AT_ONCE, _own(_most()) // 2 // listeners))
+
+
+def _most() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return 1 << 30
-    return max(1, soft - max(OWN, soft // 4))
+    return soft if soft != resource.RLIM_INFINITY else 1 << 30
+
+
+def _own(most: int) -> int:
+    return max(OWN, most // 4)

@@ -8,20 +8,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lossy import Network, Weather
+from lossy import SWITCH, Network, Weather
 from office import ENCODING, GROUPS, NETWORK, SCHEMA, SECONDS, Client, Office, play, run, told, until
 
 from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.request import Op
+from flowsieve.header.frame import parse
+from flowsieve.protocol.call_datagram import Part, decode, unpack_answer
 from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls import handler as handler_module
 from flowsieve.serving.calls import sessions as sessions_module
 from flowsieve.serving.calls.handler import AT_ONCE
 from flowsieve.serving.calls.tokens import Tokens
+from flowsieve.southbound.fabric import PuntedPacket
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +84,21 @@ def test_a_session_is_renewed_in_band_whatever_its_lease(
     play(tmp_path, story, lease=lease)
 
 
+def test_an_id_that_no_text_can_have_is_refused_in_band_too(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        network = Network(office.handler, Weather(), hosts={1: "ann"})
+        asked = {**office.client().about, "n": 1, "op": "sub", "filter": "live", "id": "half\ud800"}
+        packed = msgpack.packb([1, 0, asked], unicode_errors="surrogatepass")
+        network.server.heard(PuntedPacket(SWITCH, 1, network.frame(1, packed)))
+        await until(lambda: bool(network.sent))
+        part = decode(parse(network.sent[0]).payload)
+        assert isinstance(part, Part)
+        assert "id = 'half\\ud800'; it is a text without" in told(unpack_answer(part.chunk))[1]
+        assert office.ids == ([], [])
+
+    play(tmp_path, story)
+
+
 def test_requests_are_served_and_their_answers_say_what_is_owed(tmp_path: Path) -> None:
     async def story(office: Office) -> None:
         ann, bob = office.client("ann", 1), office.client("bob", 2)
@@ -125,7 +144,13 @@ def test_nonsense_gets_an_error_and_changes_nothing(tmp_path: Path) -> None:
             ({"op": "sub" * 99}, "1 to 200 characters"),
             ({"host": "anna"}, "no host 'anna'; did you mean 'ann'"),
             ({"host": "dee"}, "no group of its own"),
-            ({"host": "\ud800"}, "no host"),
+            ({"host": "\ud800"}, "host = '\\ud800'; it is a text without halves of surrogate pairs"),
+            ({"token": "\ud800"}, "token = '\\ud800'"),
+            ({"op": "\ud800"}, "op = '\\ud800'"),
+            ({"session": "\ud800"}, "session = '\\ud800'"),
+            ({"id": "a\ud800b"}, "id = 'a\\ud800b'; it is a text without halves of surrogate pairs"),
+            ({"op": "unsub", "id": "\udfff"}, "id = '\\udfff'"),
+            ({"stats": {"\ud800": 1}}, "stats = {'\\ud800': 1}"),
             ({"filter": None}, "sub has a filter"),
             ({"filter": "prise < 5"}, "did you mean 'price'"),
             ({"filter": "(" * 10_000}, "too many nested parentheses"),
@@ -381,7 +406,7 @@ def test_only_who_has_a_hosts_token_calls_for_it(tmp_path: Path) -> None:
 
     async def story(office: Office) -> None:
         ann = office.client()
-        for token in ("", "x", "ä", "\ud800", tokens.of("bob")):
+        for token in ("", "x", "ä", tokens.of("bob")):
             kind, text = await ann.wrong(1, "sub", filter="live", token=token)
             assert (kind, "that of host 'ann'" in text) == ("denied", True)
         assert len(office.handler.leases) == 0
@@ -455,13 +480,68 @@ def test_who_asks_too_much_at_once_is_told_to_wait_and_nothing_is_done(tmp_path:
         others = [asyncio.create_task(more.ask(n, "sub", filter="live")) for n in range(1, 13)]
         await until(lambda: sum(task.done() for task in others) == 2)
         assert office.handler.under_way == AT_ONCE + 10
-        assert told(await office.client("bob", 2).ask(2, "renew"))[0] == "busy"
+        await office.client("bob", 2).ok(2, "renew")  # the other half is for others
         office.fabric.connect("s1")
         await asyncio.gather(*many, *others)
         await ann.ok(AT_ONCE + 1, "sub", filter="price < 9")
         assert len(office.ids[0]) == AT_ONCE + 11
 
-    play(tmp_path, story, most=AT_ONCE + 10)
+    play(tmp_path, story, most=2 * (AT_ONCE + 10))
+
+
+def test_a_host_whose_switch_is_away_leaves_room_for_all_others(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        await office.client("bob", 1).ok(1, "adv", filter="True")
+        office.fabric.disconnect("s1")
+        clients = [office.client("ann", name) for name in range(10, 30)]
+        asked = [
+            asyncio.create_task(client.ask(n, "sub", filter=f"price == {n}"))
+            for client in clients
+            for n in (1, 2, 3)
+        ]
+        await until(lambda: sum(task.done() for task in asked) == 60 - 16)
+        assert {told(task.result())[0] for task in asked if task.done()} == {"busy"}
+        assert office.handler.under_way == 16
+        for name in range(40, 60):  # many sessions of one host change nothing for others
+            assert (await office.client("cy", name).ok(1, "sub", filter="live"))["id"]
+        office.fabric.connect("s1")
+        answers = await asyncio.gather(*asked)
+        assert sum("ok" in answer for answer in answers) == 16
+        await clients[-1].ok(4, "sub", filter="live")
+
+    play(tmp_path, story, most=32)
+
+
+def test_the_operators_deadline_holds_whatever_a_client_would_wait(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        await office.client("ann", 2).ok(1, "adv", filter="True")
+        office.fabric.disconnect("s2")
+        bob = office.client("bob", 1)
+        for n, (asked, within) in enumerate(((300, 0.2), (None, 0.2), (0.02, 0.02)), 1):
+            async with asyncio.timeout(10):
+                kind, text = await bob.wrong(n, "sub", filter="live", deadline=asked)
+            assert (kind, f"within {within:g} s" in text) == ("failed", True), text
+
+    play(tmp_path, story, patience=0.2)
+
+
+def test_what_cannot_be_ended_by_a_mistake_of_ours_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(office: Office) -> None:
+        await office.client("ann", 1).ok(1, "sub", filter="live")
+        submit, failures = office.dispatcher.submit, iter("xx")
+
+        async def failing(*request: Any, **options: Any) -> Any:
+            if next(failures, None):
+                raise RuntimeError("a mistake")
+            return await submit(*request, **options)
+
+        monkeypatch.setattr(office.dispatcher, "submit", failing)
+        await until(lambda: office.ids == ([], []))
+
+    play(tmp_path, story, lease=0.1)
+    assert "RuntimeError: a mistake" in caplog.text and "Traceback" in caplog.text
 
 
 def test_a_client_that_hears_no_answer_has_to_say_so_some_time(

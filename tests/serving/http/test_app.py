@@ -222,6 +222,28 @@ def test_the_way_of_an_event_is_explained(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_an_id_that_no_text_can_have_is_refused_and_one_in_a_journal_is_shown_escaped(tmp_path: Path) -> None:
+    async def before(place: Place) -> None:
+        raw = json.dumps(CALL | {"id": "half\ud800"}).encode()  # as an escape, which JSON allows
+        assert "surrogate" in told(await place.http.post("/v1/calls", content=raw), 400, "bad")
+        assert (await place.http.get("/v1/subscriptions")).json() == []
+        request = Request(Op.SUBSCRIBE, "half\ud800", "bob", Filter.parse("live", SCHEMA))
+        await place.office.dispatcher.submit(request)  # as a controller took it that did not look
+        assert (await place.call(id="whole")).status_code == 200
+
+    async def after(place: Place) -> None:
+        ids = [each["id"] for each in (await place.http.get("/v1/subscriptions")).json()]
+        assert ids == ["half\\ud800", "whole"]
+        await place.call(session="b" * 32, host="cy", op="adv", filter="True")
+        asked = {"host": "cy", "event": {"price": 3, "live": True}}
+        explained = await place.http.post("/v1/explain", json=asked)
+        assert sorted(explained.json()["matches"]) == ["half\\ud800", "whole"]
+        assert (await place.http.get("/v1/verify")).json()["holds"] is True
+
+    play(tmp_path, before)
+    play(tmp_path, after)
+
+
 @pytest.mark.parametrize("path", ["/v1/calls", "/v1/explain"])
 def test_bodies_that_say_nothing_are_told_so(tmp_path: Path, path: str) -> None:
     async def story(place: Place) -> None:

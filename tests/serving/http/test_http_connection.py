@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flowsieve.serving.http import http_connection as connection
-from flowsieve.serving.http import server
+from flowsieve.serving.http import listener, server
 from flowsieve.serving.http.http_connection import LONGEST_HEAD, Respond
 from flowsieve.serving.http.server import HttpServer
 
@@ -89,7 +89,7 @@ async def send(own: socket.socket, data: bytes) -> None:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, seconds in (
         (connection, "WHOLE_SECONDS", 0.3),
-        (connection, "IDLE_SECONDS", 0.3),
+        (listener, "IDLE_SECONDS", 0.3),
         (connection, "READ_SECONDS", 0.3),
         (server, "CHECK_SECONDS", 0.05),
     ):
@@ -274,6 +274,17 @@ def test_a_head_that_does_not_end_is_not_kept(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_a_head_of_very_many_headers_is_not_kept(tmp_path: Path) -> None:
+    async def story(harness: Harness) -> None:
+        with harness.connected() as own:
+            many = b"a:\r\n" * (2 * connection.MOST_HEADERS)
+            await send(own, b"GET / HTTP/1.1\r\n" + many + b"\r\n" + PING)
+            got = await received(own, 2)
+            assert got.startswith(b"HTTP/1.1 431 ") and got.endswith(b'"ping"')
+
+    play(tmp_path, story)
+
+
 def test_an_answer_for_one_that_has_gone_is_for_nobody(tmp_path: Path) -> None:
     async def story(harness: Harness) -> None:
         harness.held = True
@@ -292,12 +303,15 @@ def test_an_answer_for_one_that_has_gone_is_for_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "bound"), [("MOST_CONNECTIONS", 1), ("room_for_clients", lambda: 1)]
-)  # ours, and the machine's
+    ("place", "name", "bound"),
+    [(listener, "MOST_CONNECTIONS", 1), (server, "room_for_clients", lambda: 1)],
+    ids=["ours", "the machine's"],
+)
 def test_beyond_so_many_connections_others_are_sent_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, bound: object
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: object, name: str, bound: object
 ) -> None:
-    monkeypatch.setattr(server, name, bound)
+    monkeypatch.setattr(place, name, bound)
+    monkeypatch.setattr(listener, "CROWDED_SECONDS", SECONDS)
 
     async def story(harness: Harness) -> None:
         with harness.connected() as own:
@@ -383,6 +397,25 @@ def test_one_that_reads_slowly_gets_all_of_its_answer(tmp_path: Path, hurried: N
                 await asyncio.sleep(0.02)
             assert size > 5_000_000
             assert loop.time() - began > 2 * connection.READ_SECONDS
+
+    play(tmp_path, story)
+
+
+def test_one_that_reads_a_little_now_and_then_has_to_leave(
+    tmp_path: Path, hurried: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SLOWEST_READER", 5_000_000)
+
+    async def story(harness: Harness) -> None:
+        loop = asyncio.get_running_loop()
+        with harness.connected() as own:
+            await send(own, b"GET /large HTTP/1.1\r\n\r\n")
+            size = 0
+            with suppress(ConnectionResetError):
+                while part := await loop.sock_recv(own, 1 << 16):  # at this pace it would take four seconds
+                    size += len(part)
+                    await asyncio.sleep(0.05)
+            assert size < 5_000_000
 
     play(tmp_path, story)
 

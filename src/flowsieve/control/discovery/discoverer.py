@@ -24,6 +24,7 @@ from flowsieve.southbound.fabric import (
     PuntedPacket,
     SwitchEvent,
 )
+from flowsieve.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Discoverer:
         self._switches = switches
         self._described = described
         self._closed = closed
-        self._group = asyncio.TaskGroup()
+        self._tasks = Tasks()
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._watch: asyncio.Task[None] | None = None
         self._told: frozenset[Difference] = frozenset()
@@ -79,7 +80,7 @@ class Discoverer:
             case Connected(switch):
                 self._stop(switch)
                 self._news[switch] = {}
-                self._senders[switch] = self._group.create_task(self._send(switch))
+                self._senders[switch] = self._tasks.start(self._send(switch))
             case Disconnected(switch):
                 self._stop(switch)
                 self.discovery.disconnected(switch)
@@ -92,18 +93,14 @@ class Discoverer:
                 pass
 
     async def __aenter__(self) -> Discoverer:
-        await self._group.__aenter__()
-        self._watch = self._group.create_task(self._tell())
+        await self._tasks.__aenter__()
+        self._watch = self._tasks.start(self._tell())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for switch in list(self._senders):
-            self._stop(switch)
-        if self._watch is not None:
-            self._watch.cancel()
-        await self._group.__aexit__(None, None, None)
+        await self._tasks.__aexit__(kind, error, trace)
 
     def _stop(self, switch: str) -> None:
         task = self._senders.pop(switch, None)

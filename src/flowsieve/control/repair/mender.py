@@ -127,8 +127,7 @@ class Mender:
         if self._recheck is not None:
             self._recheck.cancel()
         at = self._damping.next_change(_now()) if self._damping is not None else None
-        loop = asyncio.get_running_loop()
-        self._recheck = loop.call_at(at, self._check) if at is not None else None
+        self._recheck = self._core.tasks.call_at(at, self._check) if at is not None else None
 
     async def _mend(self, down: frozenset[Edge]) -> None:
         """Fence the edges that have died, then have the trees do without them."""

@@ -26,6 +26,8 @@ from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.leases import Leases
 from flowsieve.serving.calls.sessions import ClientSession, ClientSessions
 from flowsieve.serving.calls.tokens import Tokens
+from flowsieve.serving.fair_shares import FairShares
+from flowsieve.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ class CallHandler:
         self.leases = Leases(lease)
         self._tokens = tokens
         self._observer = observer
-        self.most = most
+        self._slots = FairShares(most)  # by host: one whose switch is away does not take those of others
         self._numbers = count(1)
         self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
         self._sessions = ClientSessions()
@@ -85,6 +87,15 @@ class CallHandler:
     def under_way(self) -> int:
         """How many calls are being worked on."""
         return len(self._running)
+
+    @property
+    def most(self) -> int:
+        """How many calls are worked on at a time, those of all hosts together."""
+        return self._slots.whole
+
+    @most.setter
+    def most(self, most: int) -> None:
+        self._slots.whole = most
 
     async def call(self, message: Mapping[str, Any], host: str | None = None) -> Answer:
         """The answer to a call; `host` is the one at whose port it came in, where that is known."""
@@ -124,7 +135,7 @@ class CallHandler:
 
     async def run(self) -> None:
         """Until cancelled, end the interests of clients that have fallen silent."""
-        async with asyncio.TaskGroup() as group:
+        async with Tasks() as endings:
             while True:
                 await asyncio.sleep(TICK_SECONDS)
                 for session in self.leases.ended(time.monotonic()):
@@ -133,7 +144,7 @@ class CallHandler:
                         self.leases.renew(session, time.monotonic())
                     else:
                         self.leases.end(session)
-                        group.create_task(self._forget(session))
+                        endings.start(self._forget(session))
 
     # One call.
 
@@ -163,8 +174,11 @@ class CallHandler:
                 client.check_new(call.number)
             if client.under_way >= AT_ONCE:
                 raise Busy(f"{AT_ONCE} calls of this session are being worked on; wait for one of them")
-            if len(self._running) >= self.most:
-                raise Busy(f"{len(self._running)} calls are being worked on; ask again in a second")
+            if not self._slots.take(call.host):
+                raise Busy(
+                    f"{len(self._running)} calls are being worked on, and host {call.host!r} has its share of them; "
+                    "ask again in a second"
+                )
             client.under_way += 1
             task = self._running[key] = asyncio.create_task(self._answer(call, client))
             task.add_done_callback(lambda done: self._finished(call, client, done))
@@ -179,6 +193,7 @@ class CallHandler:
 
     def _finished(self, call: Call, client: ClientSession, task: asyncio.Task[Answer]) -> None:
         del self._running[call.session, call.number]
+        self._slots.give_back(call.host)
         client.under_way -= 1
         if not task.cancelled() and task.exception() is None and call.op in _REQUESTS:
             client.answers[call.number] = task.result()
@@ -258,12 +273,20 @@ class CallHandler:
                 ends = [Request(op.reverse, each.id, each.endpoint) for each in left[start : start + AT_ONCE]]
                 for told in await asyncio.gather(*map(self.service.submit, ends), return_exceptions=True):
                     if isinstance(told, BaseException):
-                        log.warning("an interest of a client that left: %s", told)
+                        unexpected = not isinstance(told, FlowsieveError | asyncio.CancelledError)
+                        log.warning(
+                            "an interest of a client that left: %s",
+                            told,
+                            exc_info=told if unexpected else None,
+                        )
 
     async def _forget(self, session: str) -> None:
-        """End all that a silent session holds; if the journal cannot be written, try again later."""
-        async with self._endings:
-            await self._end(session)
+        """End all that a silent session holds; if the journal cannot be written, or we err, try again later."""
+        try:
+            async with self._endings:
+                await self._end(session)
+        except Exception:  # our own mistake: the sessions of others end all the same
+            log.exception("what session %s holds was not ended", session)
         ledger = self.service.ledger
         client = self._sessions.find(session)
         if ledger.holds(session) or (client is not None and client.under_way):

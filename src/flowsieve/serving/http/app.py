@@ -136,7 +136,7 @@ async def taking_calls(
     """
     quick = {(b"POST", CALLS.encode()): partial(_call, calls)}
     app = make_app(calls, dispatcher, metrics)
-    async with HttpServer(app, addresses, quick) as server, at_work(calls.run()):
+    async with HttpServer(app, addresses, quick) as server, at_work(calls.run):
         yield server
 
 

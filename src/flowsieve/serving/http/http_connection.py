@@ -1,5 +1,7 @@
 """One HTTP/1.1 connection: requests in, answers out, one after the other, with a time limit on every wait for bytes.
 
+What it holds of them counts towards its listener's budget, as does the connection itself.
+
 Clients' calls are many and small: *quick* routes skip the ASGI application, which takes over 100 µs more for each.
 Uvicorn with a bare ASGI route takes 50 µs of a core for a call where this takes 28 (the whole service: 900), and its
 limits on time, head, body and connections, the order of answers and ignored upgrades would have to be added to it.
@@ -20,12 +22,15 @@ import httptools
 from starlette.types import ASGIApp
 
 from flowsieve.serving.http.http_request import HttpRequest
+from flowsieve.serving.http.listener import FREE_BYTES, Listener
+from flowsieve.tasks import noted
 
 LONGEST_BODY = 1 << 20  # bytes
 LONGEST_HEAD = 1 << 16  # bytes, of a request up to its body
+MOST_HEADERS = 200
 WHOLE_SECONDS = 10.0  # for a request that has begun, or the first one, to be complete
-IDLE_SECONDS = 60.0  # between two requests
 READ_SECONDS = 30.0  # for a client to read some of what it is sent
+SLOWEST_READER = 1 << 15  # bytes a second; besides that, for the whole of an answer there are READ_SECONDS
 
 Respond = Callable[[int, bytes], None]  # with a status and a JSON body
 QuickRoute = Callable[[bytes, Respond], None]  # takes a body; responds now or later
@@ -38,7 +43,6 @@ class HttpServerState:
 
     app: ASGIApp
     quick: Mapping[tuple[bytes, bytes], QuickRoute]  # by method and URL
-    most_connections: int
     date: bytes  # as HTTP writes it
     connections: set[HttpConnection] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -47,8 +51,12 @@ class HttpServerState:
 class HttpConnection(asyncio.Protocol):
     """Parses bytes as they come; works on a request when it is complete and all before it are answered."""
 
-    def __init__(self, server: HttpServerState) -> None:
+    def __init__(self, server: HttpServerState, listener: Listener) -> None:
         self._server = server
+        self._listener = listener
+        self._peer: str | None = None  # its address, if it is one of many
+        self._counted = False  # among its listener's connections
+        self._held = 0  # bytes, counted there
         self._parser: Any = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._now = asyncio.get_running_loop().time
@@ -60,20 +68,29 @@ class HttpConnection(asyncio.Protocol):
         self._advancing = False
         self._last = False  # nothing more is read; what was read is answered
         self._waits_since: float | None = None  # for bytes of the client; None while the client waits for us
-        self._blocked_since: float | None = None  # the client does not read what it is sent
+        self._blocked = False  # the client has not read yet what it was sent
         self._unsent = 0  # bytes, at the last check
+        self._unsent_since = 0.0  # as many
+        self._read_by = 0.0  # when all of it has to be read
         self._gone = asyncio.Event()
 
     def check_time(self, now: float) -> None:
-        """Close the connection if its client has used up its time; reading some of an answer gives it new time."""
-        if self._blocked_since is not None:
-            before, self._unsent = self._unsent, self._transport.get_write_buffer_size()
+        """Close the connection if its client has used up its time, for a request, an answer, or between the two.
+
+        One that reads nothing for some time has to leave before the time for the whole answer is over. So has one whose
+        answers are more than there is room for, though each was small.
+        """
+        before, self._unsent = self._unsent, self._transport.get_write_buffer_size()
+        if (self._unsent or self._held) and not self._weigh():
+            self._transport.abort()
+        elif self._blocked:
             if self._unsent < before:
-                self._blocked_since = now
-            if now - self._blocked_since > READ_SECONDS:
+                self._unsent_since = now
+            if now > min(self._unsent_since + READ_SECONDS, self._read_by):
                 self._transport.abort()
         elif self._waits_since is not None:
-            if now - self._waits_since <= (WHOLE_SECONDS if self._in_request else IDLE_SECONDS):
+            limit = WHOLE_SECONDS if self._in_request else self._listener.idle_seconds(self._peer)
+            if now - self._waits_since <= limit:
                 return
             if self._in_request and not self._transport.is_closing():
                 why = f"a request has to be complete within {WHOLE_SECONDS:g} s"
@@ -90,13 +107,21 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._waits_since = self._now()
         self._server.connections.add(self)
-        if len(self._server.connections) > self._server.most_connections:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections; try again later")
+        name = transport.get_extra_info("peername")
+        self._peer = name[0] if isinstance(name, tuple) else None
+        self._counted = self._listener.connections.take(self._peer)
+        if not self._counted:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _CROWDED)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
         self._gone.set()
         self._queue.clear()
+        self._incoming = HttpRequest()
+        if self._counted:
+            self._listener.connections.give_back(self._peer)
+        self._listener.held_bytes.give_back(self._peer, self._held)
+        self._held, self._counted = 0, False
 
     def data_received(self, data: bytes) -> None:
         if self._last:
@@ -111,6 +136,11 @@ class HttpConnection(asyncio.Protocol):
             why = f"more than {LONGEST_HEAD:,} bytes of head"
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
             return
+        small = len(data) <= FREE_BYTES and not self._in_request and len(self._queue) < 2
+        if (not small or self._held) and not self._weigh():
+            self._queue.clear()
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MUCH)
+            return
         self._advance()
 
     def eof_received(self) -> bool:
@@ -118,10 +148,15 @@ class HttpConnection(asyncio.Protocol):
         return self._current is not None or bool(self._queue)
 
     def pause_writing(self) -> None:
-        self._blocked_since, self._unsent = self._now(), self._transport.get_write_buffer_size()
+        now, size = self._now(), self._transport.get_write_buffer_size()
+        self._blocked, self._unsent, self._unsent_since = True, size, now
+        self._read_by = now + READ_SECONDS + size / SLOWEST_READER
+        if not self._weigh():
+            self._transport.abort()
 
     def resume_writing(self) -> None:
-        self._blocked_since = None
+        self._blocked = False
+        self._weigh()
         if self._waits_since is not None:
             self._waits_since = self._now()
         self._advance()
@@ -144,6 +179,20 @@ class HttpConnection(asyncio.Protocol):
                 self._parser = httptools.HttpRequestParser(self)
                 self._parser.feed_data(head)
 
+    def _weigh(self) -> bool:
+        """Count what is held of requests and answers beyond what each connection may hold; whether there is room."""
+        waiting = [*self._queue, self._incoming] if self._in_request else [*self._queue]
+        if self._current is not None:
+            waiting.append(self._current)
+        size = self._head_bytes + sum(each.size for each in waiting) + self._transport.get_write_buffer_size()
+        size = size if size > FREE_BYTES and self._counted else 0
+        if size <= self._held:
+            self._listener.held_bytes.give_back(self._peer, self._held - size)
+        elif not self._listener.held_bytes.take(self._peer, size - self._held):
+            return False
+        self._held = size
+        return True
+
     # Called by the parser.
 
     def on_message_begin(self) -> None:
@@ -155,7 +204,8 @@ class HttpConnection(asyncio.Protocol):
         self._incoming.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._incoming.headers.append((name.lower(), value))
+        if len(self._incoming.headers) <= MOST_HEADERS:  # with one more it is refused
+            self._incoming.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         request, self._head_bytes = self._incoming, 0
@@ -191,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
         if self._advancing:
             return
         self._advancing = True
-        while self._queue and self._current is None and self._blocked_since is None:
+        while self._queue and self._current is None and not self._blocked:
             self._current, self._waits_since = self._queue.popleft(), None
             self._work(self._current)
         self._advancing = False
@@ -202,10 +252,14 @@ class HttpConnection(asyncio.Protocol):
             self._answer(
                 request, HTTPStatus.BAD_REQUEST, _wrong(f"a call of more than {LONGEST_BODY:,} bytes")
             )
+        elif len(request.headers) > MOST_HEADERS:
+            why = _wrong(f"more than {MOST_HEADERS} headers")
+            self._answer(request, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
         elif quick is None:
             task = asyncio.create_task(self._run_app(request))
             self._server.tasks.add(task)
             task.add_done_callback(self._server.tasks.discard)
+            task.add_done_callback(noted)
         else:
             try:
                 quick(bytes(request.body), lambda status, body: self._answer(request, status, body))
@@ -244,12 +298,13 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         """Read no more and say why; requests that were complete get their answers instead, the last of them closes."""
-        self._last = True
+        self._last, self._incoming = True, HttpRequest()
         if self._current is not None or self._queue:
             self._advance()
         else:
             self._current = HttpRequest(keep_alive=False)
-            self._answer(self._current, status, _wrong(why))
+            kind = "busy" if status is HTTPStatus.SERVICE_UNAVAILABLE else "bad"
+            self._answer(self._current, status, _wrong(why, kind))
 
     def _answer(self, request: HttpRequest, status: int, body: bytes) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
@@ -263,6 +318,9 @@ class HttpConnection(asyncio.Protocol):
         """Send an answer, unless the request has one or the client has gone, and go on to the next request."""
         if request is not self._current or self._transport.is_closing():
             return
+        if len(body) > FREE_BYTES and not self._listener.held_bytes.room(self._peer, len(body)):
+            self._answer(request, HTTPStatus.SERVICE_UNAVAILABLE, _wrong(_TOO_MUCH, "busy"))
+            return
         closes = not request.keep_alive or (self._last and not self._queue)
         parts = [b"HTTP/1.1 ", _STATUS[status], b"\r\ndate: ", self._server.date, b"\r\n"]
         for name, value in headers:
@@ -271,6 +329,8 @@ class HttpConnection(asyncio.Protocol):
         parts.append(b"" if request.method == b"HEAD" else body)
         self._transport.write(b"".join(parts))
         self._current, self._waits_since = None, self._now()
+        if self._held and not self._queue:
+            self._weigh()
         if closes:
             self._transport.close()
             return
@@ -287,3 +347,5 @@ def _wrong(text: str, kind: str = "bad") -> bytes:
 
 
 _FAILED = _wrong("the controller failed", "failed")
+_CROWDED = "there are too many connections, or too many from your address; try again later"
+_TOO_MUCH = "too much is waiting to be complete or to be read, in all or from your address; try again later"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+OBJECT_BYTES = 1024  # about what a request takes beside its texts
+
 
 @dataclass(slots=True)
 class HttpRequest:
@@ -18,6 +20,12 @@ class HttpRequest:
     body: bytearray = field(default_factory=bytearray)
     keep_alive: bool = True
     too_long: bool = False
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        texts = sum(len(name) + len(value) for name, value in self.headers)
+        return OBJECT_BYTES + len(self.url) + texts + len(self.body)
 
     @property
     def head_without_upgrade(self) -> bytes:

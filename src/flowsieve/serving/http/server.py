@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from starlette.types import ASGIApp
 
 from flowsieve.errors import BadInput
-from flowsieve.serving.descriptors import room_for_clients
+from flowsieve.serving.descriptors import accepted_at_once, room_for_clients
 from flowsieve.serving.http.http_connection import HttpConnection, HttpServerState, QuickRoute
+from flowsieve.serving.http.listener import Listener
 from flowsieve.southbound.socket_address import SocketAddress
+from flowsieve.tasks import Tasks
 
-MOST_CONNECTIONS = 4096
-BACKLOG = 1024  # connections not accepted yet
 CHECK_SECONDS = 0.5
+log = logging.getLogger(__name__)
 
 
 class HttpServer:
@@ -34,24 +37,30 @@ class HttpServer:
         quick: Mapping[tuple[bytes, bytes], QuickRoute] | None = None,
     ) -> None:
         self._addresses = tuple(SocketAddress.parse(address) for address in addresses)
-        most = min(MOST_CONNECTIONS, room_for_clients())
-        self._state = HttpServerState(app, quick or {}, most, _date())
+        self._state = HttpServerState(app, quick or {}, _date())
         self._servers: list[asyncio.Server] = []
+        self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
+        room, many = room_for_clients(), len(self._addresses)
         for address in self._addresses:
+            serve = partial(HttpConnection, self._state, Listener.sharing(room, many))
             try:
-                server = await address.serve(lambda: HttpConnection(self._state), BACKLOG)
+                server = await address.serve(serve, accepted_at_once(many))
             except OSError as error:
                 await self._close()
                 why = error.strerror or error
                 raise BadInput(f"requests cannot be taken at {address}: {why}") from None
             self._servers.append(server)
-        self._state.tasks.add(asyncio.create_task(self._check()))
+        await self._tasks.__aenter__()
+        self._tasks.start(self._check())
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._close()
+        try:
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            await self._close()
 
     @property
     def port(self) -> int:
@@ -66,7 +75,11 @@ class HttpServer:
             await asyncio.sleep(CHECK_SECONDS)
             self._state.date = _date()
             for connection in tuple(self._state.connections):
-                connection.check_time(now())
+                try:
+                    connection.check_time(now())
+                except Exception:  # our own mistake: the others are checked all the same
+                    log.exception("a connection could not be checked, and is closed")
+                    connection.abort()
 
     async def _close(self) -> None:
         for server, address in zip(self._servers, self._addresses, strict=False):

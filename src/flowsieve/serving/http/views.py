@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from flowsieve.content.filter import Filter
+from flowsieve.content.schema import is_unicode
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
@@ -67,7 +68,7 @@ def topology(dispatcher: Dispatcher) -> dict[str, Any]:
 def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
     """Subscriptions or advertisements."""
     return [
-        {"id": each.id, "host": each.endpoint, "filter": each.told, "dz": len(each.dz)}
+        {"id": _writable(each.id), "host": each.endpoint, "filter": each.told, "dz": len(each.dz)}
         for each in of.values()
     ]
 
@@ -76,7 +77,10 @@ async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, ob
     """The path of an event through what the switches really hold."""
     state = dispatcher.state
     check_host(state.topology, host)
-    return plain_explanation(state.topology, explain(await dispatcher.view(), host, values))
+    found: dict[str, Any] = _writable(
+        plain_explanation(state.topology, explain(await dispatcher.view(), host, values))
+    )
+    return found
 
 
 def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
@@ -100,3 +104,12 @@ def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
 def check_host(network: Topology, host: str) -> None:
     if host not in network.hosts:
         raise BadInput(f"there is no host {host!r}{nearest(host, network.hosts)}")
+
+
+def _writable(value: Any) -> Any:
+    """A JSON value whose texts UTF-8 can write: halves of surrogate pairs, as in ids of old journals, are escaped."""
+    if isinstance(value, str):
+        return value if is_unicode(value) else value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {name: _writable(each) for name, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list) else value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,8 +32,10 @@ from flowsieve.protocol.call_datagram import (
     pack_answer,
 )
 from flowsieve.protocol.version import VERSION
+from flowsieve.serving.fair_shares import FairShares
 from flowsieve.serving.inband.answer_cache import AnswerCache, SwitchPort
 from flowsieve.southbound.fabric import PuntedPacket
+from flowsieve.tasks import noted
 
 MOST_CALLS = 1024  # under way at a time
 MOST_OF_A_HOST = 256  # of these
@@ -83,9 +84,9 @@ class InbandServer:
         self._call = call
         self._send_packet = send
         self._host_at = host_at
-        self._most_calls, self._most_of_a_host = most_calls, most_of_a_host
+        self._slots = FairShares(most_calls)  # by host
+        self._most_of_a_host = most_of_a_host
         self._under_way: set[tuple[SwitchPort, bytes, int, bytes]] = set()
-        self._by_host: Counter[str] = Counter()
         self._sending = 0
         self._kept = AnswerCache()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -140,22 +141,19 @@ class InbandServer:
             self._answer(place, frame, call.key, answer_of(wrong))
         elif name in self._under_way:
             self._count("repeated")
-        elif len(self._under_way) >= self._most_calls or self._by_host[host] >= self._most_of_a_host:
+        elif self._slots.of(host) >= self._most_of_a_host or not self._slots.take(host):
             self._count("busy")
-            text = f"{len(self._under_way)} calls are under way, {self._by_host[host]} of this host's; try again later"
+            text = f"{len(self._under_way)} calls are under way, {self._slots.of(host)} of this host's; try again later"
             self._answer(place, frame, call.key, refusal(BUSY, text))
         else:
             self._under_way.add(name)
-            self._by_host[host] += 1
 
             async def work() -> None:
                 try:
                     answer = await self._work(call, host)
                 finally:
                     self._under_way.discard(name)
-                    self._by_host[host] -= 1
-                    if not self._by_host[host]:
-                        del self._by_host[host]
+                    self._slots.give_back(host)
                 self._answer(place, frame, call.key, answer)
 
             self._own(work())
@@ -206,6 +204,7 @@ class InbandServer:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(noted)
 
     def _count(self, what: str) -> None:
         self.counters = replace(self.counters, **{what: getattr(self.counters, what) + 1})

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
-from flowsieve.errors import SwitchError
+from flowsieve.errors import SwitchError, TaskDied
 
 T = TypeVar("T")
 
@@ -25,14 +25,13 @@ class Background:
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
-        self._failure: OSError | SwitchError | None = None
+        self._failure: BaseException | None = None  # what `main` ended of, if it did
 
     def start(self) -> None:
         """Return when `main` is ready, or raise why it cannot be."""
         self._thread.start()
         self._started.wait()
-        if self._failure is not None:
-            raise SwitchError(f"no connections to switches: {self._failure}")
+        self._check()
 
     def stop(self) -> None:
         if self.running:
@@ -48,6 +47,7 @@ class Background:
         """Begin with something, after all that was submitted before."""
         if not self.running:
             work.close()
+            self._check()
             raise SwitchError("the connections to the switches are closed")
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -57,13 +57,21 @@ class Background:
         try:
             return self.submit(work).result()
         except CancelledError:
+            self._check()
             raise SwitchError("the connections to the switches were closed meanwhile") from None
+
+    def _check(self) -> None:
+        """Raise what `main` ended of, if it did."""
+        if isinstance(self._failure, OSError | SwitchError):
+            raise SwitchError(f"no connections to switches: {self._failure}")
+        if self._failure is not None:
+            raise TaskDied(self._thread.name, self._failure)
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
             try:
                 runner.run(self._work())
-            except (OSError, SwitchError) as error:
+            except BaseException as error:  # it is raised where somebody calls
                 self._failure = error
             finally:
                 self._started.set()  # also where it failed: nobody should wait for it

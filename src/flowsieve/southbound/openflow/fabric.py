@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, OpKind
@@ -22,6 +22,7 @@ from flowsieve.southbound.openflow.ports import MAX_PORT
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
 from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
 from flowsieve.southbound.socket_address import SocketAddress
+from flowsieve.tasks import Tasks
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
@@ -69,8 +70,7 @@ class OpenFlowFabric(Fabric):
         self._behind: dict[str, object] = dict.fromkeys(self._channels, object())
         self._changed = asyncio.Event()  # set, and replaced, when connections come and go
         self._server: asyncio.Server | None = None
-        self._group = asyncio.TaskGroup()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._greeted = 0
         self._turned_away = RejectedPeers()
 
@@ -83,18 +83,18 @@ class OpenFlowFabric(Fabric):
             except OSError as error:
                 why = error.strerror or error
                 raise SwitchError(f"switches cannot dial us at {self._listen}: {why}") from None
-        await self._group.__aenter__()
+        await self._tasks.__aenter__()
         for switch, address in self._addresses.items():
-            self._own(self._channels[switch].keep_dialling(address, partial(self._check_identity, switch)))
+            self._tasks.start(
+                self._channels[switch].keep_dialling(address, partial(self._check_identity, switch))
+            )
         return self
 
     async def __aexit__(self, *error: object) -> None:
         if self._server is not None:
             self._server.close()
-        for task in self._tasks:
-            task.cancel()
         self._datapath.close()
-        await self._group.__aexit__(None, None, None)
+        await self._tasks.__aexit__(None, None, None)
 
     async def wait_connected(self, seconds: float = 3.0) -> None:
         """Wait until all switches are connected; raises an error that names those that are not."""
@@ -209,7 +209,7 @@ class OpenFlowFabric(Fabric):
             writer.transport.abort()
         else:
             self._greeted += 1
-            self._own(self._accept(reader, writer))
+            self._tasks.start(self._accept(reader, writer))
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A switch has dialled us; which one it is, its datapath id says."""
@@ -250,11 +250,6 @@ class OpenFlowFabric(Fabric):
         if right and identity not in right:
             self._name(identity)
             raise SwitchError(f"the switch there has the datapath id {identity}; right is {right[0]}")
-
-    def _own(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._group.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _heard(self, event: SwitchEvent) -> None:
         if isinstance(event, Connected | Disconnected):

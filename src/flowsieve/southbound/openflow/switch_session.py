@@ -103,11 +103,12 @@ class SwitchSession:
         tasks = [asyncio.create_task(each) for each in work]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            first = done.pop().exception()
-            assert first is not None, "none of them ends by itself"
-            if not isinstance(first, OSError | SwitchError):
-                raise first
-            self._reason = self._reason or str(first) or type(first).__name__
+            for task in done:
+                error = task.exception()
+                assert error is not None, "none of them ends by itself"
+                if not isinstance(error, OSError | SwitchError):
+                    raise error
+                self._reason = self._reason or str(error) or type(error).__name__
         finally:
             self._reason = self._reason or "the connection was closed"
             self.abort()
