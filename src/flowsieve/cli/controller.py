@@ -7,7 +7,7 @@ import gc
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,15 +149,24 @@ def status(control: Control = None, lab: LabName = None, as_json: Json = False) 
 
 def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
     troubles = [f"{name}: {why}" for name, why in found["troubles"].items()]
-    down = [" - ".join(edge) for edge in found["down"]]
+    floods = [f"{each['switch']} port {each['port']}: {each['frames']}/s" for each in found.get("floods", ())]
     return {
         "ready": "yes" if found["ready"] else "no; " + "; ".join(troubles or ["trees are being mended"]),
         "switches": f"{found['connected']} of {found['switches']} connected",
-        "links": f"{found['links']}" + (f", down: {', '.join(down)}" if down else ", all up"),
+        "links": f"{found['links']}, " + ("; ".join(_links(found)) or "all up"),
+        **({"floods": f"LLDP frames from {view.few(floods)}"} if floods else {}),
         "interests": f"{found['subscriptions']:,} subscriptions, {found['advertisements']:,} advertisements",
         "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
         "operations": f"{found['operations']:,} acknowledged since it started",
     }
+
+
+def _links(found: Mapping[str, Any]) -> Iterator[str]:
+    """The links that are not as they should be, by what is wrong with them; one may be so in several ways."""
+    kinds = {"down": "down", "suppressed": "left out since they come and go", "fenced": "fenced"}
+    for kind, words in kinds.items():
+        if edges := [" - ".join(edge) for edge in found.get(kind, ())]:
+            yield f"{words}: {view.few(edges)}"
 
 
 def token(

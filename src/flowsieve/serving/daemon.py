@@ -201,6 +201,7 @@ def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> So
         journal_bytes=lambda: journal.size,
         inband=lambda: asdict(inband.counters),
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
+        floods=lambda: daemon.discoverer.floods,
     )
 
 
