@@ -16,7 +16,7 @@ import typer
 from flowsieve.cli import view
 from flowsieve.cli.lab import chosen
 from flowsieve.cli.options import Control, Json, LabName, option
-from flowsieve.errors import BadInput, nearest
+from flowsieve.errors import BadInput
 from flowsieve.lab.machine import check_machine
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
     for command, example in (
         (controller, "controller examples/stock/scenario.toml"),
         (status, "status --json"),
-        (token, "token market.toml h1"),
+        (token, "token market.toml h1, or for a host that is yet to be found: --at s1:3"),
     ):
         app.command(epilog=f"Example: flowsieve {example}")(command)
 
@@ -86,6 +86,10 @@ def controller(
 
     setting = read_config(config)
     if check:
+        from flowsieve.serving.state_folder import check_folder
+
+        if setting.folder is not None:
+            check_folder(setting.folder)
         view.out.print(f"{config} is right")
         return 0
     from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
@@ -172,21 +176,30 @@ def _links(found: Mapping[str, Any]) -> Iterator[str]:
 def token(
     config: ConfigFile,
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host that is to show it.")],
+    at: Annotated[
+        str | None, option("SWITCH:PORT", "Where a host will be that is yet to be found, such as s1:3.")
+    ] = None,
     lab: LabName = None,
 ) -> int:
-    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
+    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN.
+
+    It is bound to the port where the host is. For one that is yet to be found, say at which port it will be.
+    """
     from flowsieve.lab.lab_site import site_of
+    from flowsieve.serving.calls.host_place import host_place
     from flowsieve.serving.calls.tokens import Tokens, kept_secret
     from flowsieve.serving.config import read_config
     from flowsieve.serving.preview import known_topology
+    from flowsieve.serving.state_folder import check_folder
 
     setting = read_config(config)
     found = chosen(lab) if setting.access is None else None
     site = site_of(setting, found)
-    topology = known_topology(setting, site)
-    if host not in topology.hosts:
-        raise BadInput(f"there is no host {host!r} in {site.name}{nearest(host, topology.hosts)}")
-    print(Tokens(kept_secret(site.folder / "secret"), topology).of(host), flush=True)
+    names = site.names if setting.finds_hosts else None
+    place = host_place(host, at, known_topology(setting, site), names)
+    check_folder(site.folder)
+    tokens = Tokens(kept_secret(site.folder / "secret"), site.topology)
+    print(tokens.at(host, *place), flush=True)
     return 0
 
 

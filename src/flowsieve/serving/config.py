@@ -96,6 +96,12 @@ class Config:
         """Whether the network is to be found, all of it or a part."""
         return self.finds_links or self.finds_hosts
 
+    @property
+    def folder(self) -> Path | None:
+        """Where the controller remembers; None if that is with its lab."""
+        own = self.path.with_suffix(".state") if self.access is not None else None
+        return self.service.state or own
+
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller without any request yet."""
         index, network = self.index, self.network

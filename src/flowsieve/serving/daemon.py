@@ -35,6 +35,7 @@ from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
+from flowsieve.serving.state_folder import check_folder
 from flowsieve.southbound.fabric import Connected
 from flowsieve.southbound.numbered import NumberedSwitches
 
@@ -102,6 +103,7 @@ class Daemon:
 @asynccontextmanager
 async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
     """A controller that takes requests, for the time of an `async with` block; switches go on without it."""
+    check_folder(site.folder)
     service, metrics, router = config.service, Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
     try:
