@@ -97,14 +97,16 @@ def controller(
     found = _lab_of(setting, lab)
     site = site_of(setting, found)
     if dry_run:
-        from flowsieve.serving.preview import would_change
+        from flowsieve.serving.preview import KINDS, is_found, would_change
 
         changes = asyncio.run(would_change(setting, site))
         lines = [
-            f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items())
+            f"{switch}: " + ", ".join(f"{count} {KINDS[kind]}" for kind, count in kinds.items())
             for switch, kinds in changes.items()
         ]
         told = "\n".join(lines) or "nothing would be changed"
+        if not is_found(setting, site):
+            view.err.print("the network is yet to be found; what follows from that is not counted")
         view.answer(as_json, {"changes": changes}, lambda: view.out.print(told))
         return 0
 
