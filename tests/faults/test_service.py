@@ -24,6 +24,7 @@ from hatchery import Hatchery
 
 from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.session import connect
+from flowsieve.control.repair.link_log import link_text
 from flowsieve.errors import Denied
 from flowsieve.header.address import address_text
 from flowsieve.lab.lab_site import site_of
@@ -299,6 +300,58 @@ def datagrams(there: Daemonic, strings: list[bytes]) -> None:
         for data in strings:
             own.sendto(data, (where, CONTROL_PORT, 0, index))
             time.sleep(0.001)
+
+
+# What the log tells, and what a look at the controller does.
+
+
+def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_about(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        lab = there.lab
+        first = lab.topology.links[0]
+        link = link_text(lab.topology, frozenset((first.a, first.b)))
+        there.configure("lease = 2")
+        await there.start()
+        for switch in lab.topology.switches:
+            await there.logged(f"switch {switch} is connected for the first time")
+        await there.logged(f"the controller of lab {lab.name} is at work: 4 of 4 switches")
+        await there.populate()
+        await there.became_ready()
+        await there.logged("host h1: session")
+        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(lab.requests))) as client:
+            call = {"session": "ab" * 16, "n": 1, "host": "h1", "token": there.token("h1"), "op": "sub"}
+            await client.post("http://x/v1/calls", json=call | {"filter": "a < 9"}, timeout=60)
+        await there.logged("host h1: session abababab has fallen silent and is over, with 1 subscriptions")
+        lab.set_link(first.a, first.b, up=False)
+        await there.logged(f"link {link} is down")
+        lab.set_link(first.a, first.b, up=True)
+        await there.logged(f"link {link} is up again")
+        ofctl(lab, lab.topology.switches[1], "del-flows")
+        await there.logged("operations (somebody has changed its table)")
+        for fall in (2, 3):
+            for up, word in ((False, "down"), (True, "up again")):
+                lab.set_link(first.a, first.b, up=up)
+                await there.logged(f"link {link} is {word}", times=fall)
+        await there.logged(f"link {link} comes and goes, and is left out")
+        assert [first.a, first.b] in map(sorted, (await there.ask("/v1/status"))["suppressed"])
+        shown = await asyncio.to_thread(
+            subprocess.run,
+            [COMMAND, "status", "--lab", lab.name],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert f"left out since they come and go: {first.a} - {first.b}" in shown.stdout, shown
+        lab.restart_vswitchd()
+        await there.logged("is gone: ", times=4)
+        await there.logged("is connected again, after ", times=4)
+        await there.became_ready()
+        await there.stop_it(signal.SIGTERM)
+        told = [each["text"] for each in there.log()]
+        assert told[-1] == f"the controller of lab {lab.name} ends; switches go on with what they hold"
+        assert len(told) < 200, told
+
+    play(story, hatchery)
 
 
 # Looking without touching.

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import logging
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flowsieve.cli import view
+from flowsieve.cli.daemon_log import log_to_standard_error
 from flowsieve.cli.lab import chosen
 from flowsieve.cli.options import Control, Json, LabName, option
 from flowsieve.errors import BadInput
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from flowsieve.serving.config import Config
     from flowsieve.serving.daemon import Daemon
 
-FORMATS = ("text", "json")
 ConfigFile = Annotated[
     Path,
     typer.Argument(
@@ -44,22 +41,6 @@ def add_to(app: typer.Typer) -> None:
         app.command(epilog=f"Example: flowsieve {example}")(command)
 
 
-class JsonLines(logging.Formatter):
-    """A record as one JSON object: time, level, where it comes from, what it says."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        told = {
-            "time": at,
-            "level": record.levelname.lower(),
-            "from": record.name,
-            "text": record.getMessage(),
-        }
-        if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps(told)
-
-
 def controller(
     config: ConfigFile,
     lab: LabName = None,
@@ -69,8 +50,12 @@ def controller(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be changed in the switches.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell what happens, on standard error.")] = False,
-    log_format: Annotated[str, option("F", "How: text, or json, an object a line.")] = "text",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log more than operators would ask about.")
+    ] = False,
+    log_format: Annotated[
+        str, option("F", "How it logs, on standard error: text, or json, an object a line.")
+    ] = "text",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object once it is ready, and nothing else.")
     ] = False,
@@ -81,7 +66,7 @@ def controller(
     again takes them up as they are. SIGHUP has it read its configuration again.
     """
     gc.disable()  # what is imported and remembered is large, and stays; `serve` goes on with collecting
-    _log(verbose, log_format)
+    log_to_standard_error(verbose, log_format)
     from flowsieve.serving.config import read_config
 
     setting = read_config(config)
@@ -213,14 +198,3 @@ def _lab_of(setting: Config, lab: str | None) -> Lab | None:
     if lab is not None:
         raise BadInput(f"{setting.path} has [switches] of its own, so there is no use in --lab {lab}")
     return None
-
-
-def _log(verbose: bool, how: str) -> None:
-    if how not in FORMATS:
-        raise BadInput(f"there is no log format {how!r}; right is {' or '.join(FORMATS)}")
-    handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if how == "json" else text)
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
-    for other in ("httpx", "httpcore"):  # they tell of every connection
-        logging.getLogger(other).setLevel(logging.WARNING)

@@ -127,7 +127,7 @@ class Discoverer:
                     await self._switches.send_packet(switch, port, frame)
                 await asyncio.sleep(self.discovery.interval)
         except SwitchError as error:
-            log.info("switch %s sends no more beacons: %s", switch, error)  # it will connect anew
+            log.debug("switch %s sends no more beacons: %s", switch, error)  # it will connect anew
         except BadTopology as error:
             log.warning("switch %s is left out of discovery: %s", switch, error)
 

@@ -67,6 +67,5 @@ class DropLog:
         before = f" (and {known.more:,} before it)" if known.more else ""
         known.told_at, known.more = now, 0
         switch, port = place
-        log.warning(
-            "a call from port %d of switch %s is dropped%s: %s; %s", port, switch, before, why, reason.remedy
-        )
+        where = f"port {port} of switch {switch}"
+        log.warning("a call from %s is dropped%s: %s; %s", where, before, why, reason.remedy)
