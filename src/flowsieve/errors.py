@@ -10,7 +10,8 @@ FlowsieveError
 │   ├── BadTopology
 │   ├── BadScenario
 │   └── BadMessage       what came over a wire and cannot be read, or cannot be sent as it is
-│       └── OtherVersion … since client and controller speak different versions of the protocol
+│       ├── OtherVersion … since client and controller speak different versions of the protocol
+│       └── BadChecksum  … since it was damaged, or left unfinished, on its way
 ├── Refused              a good request that cannot be served (exit status 1)
 │   └── TableFull
 ├── SwitchError          a switch did not do what it was told
@@ -115,6 +116,10 @@ class OtherVersion(BadMessage):
         )
         self.client = client
         self.controller = controller
+
+
+class BadChecksum(BadMessage):
+    """A packet whose checksum does not hold."""
 
 
 class Refused(FlowsieveError):

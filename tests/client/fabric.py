@@ -43,13 +43,14 @@ class Fabric:
         self.copies = 1
         self.ledger = Ledger()
         self.dispatcher: Dispatcher
+        self.switches: EmbeddedFabric
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
         self._sockets: list[socket.socket] = []
 
     @asynccontextmanager
     async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
         """A controller that takes calls; it remembers as long as this object."""
-        switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
+        self.switches = switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
         self.dispatcher = dispatcher = Dispatcher(
             self.state, switches, self.encoding, drain=0, ledger=self.ledger
         )

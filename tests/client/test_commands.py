@@ -8,7 +8,9 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -202,6 +204,36 @@ def test_a_bad_filter_and_a_missing_controller_are_told(flowsieve: Command, here
         answer = flowsieve("sub", "prise < 50")
     assert (answer.status, answer.out) == (2, "")
     assert "did you mean 'price'" in answer.err
+
+
+@pytest.mark.parametrize("control", ["unix:/nowhere/to.sock", "SILENT"])
+def test_sub_says_that_no_controller_answers_within_its_time(
+    flowsieve: Command, here: Fabric, tmp_path: Path, control: str
+) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:  # takes connections, and says nothing
+        silent.bind(str(tmp_path / "silent"))
+        silent.listen()
+        began = time.monotonic()
+        where = control.replace("SILENT", f"unix:{tmp_path / 'silent'}")
+        answer = flowsieve("sub", "True", "--timeout", 0.3, "--control", where, "--json")
+        assert time.monotonic() - began < 3
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err.startswith("error: ") and "controller" in answer.err
+
+
+def test_sub_says_that_its_subscription_was_not_acknowledged_in_time(
+    flowsieve: Command, here: Fabric
+) -> None:
+    async def unplug() -> None:
+        async with here.connect("bob") as bob, await bob.advertise():
+            here.switches.disconnect("s1")
+            await until(lambda: bool(here.state.subscriptions))
+            await until(lambda: not here.state.subscriptions)
+
+    with onlooking(here, unplug):
+        answer = flowsieve("sub", "True", "--timeout", 1)
+    assert (answer.status, answer.out) == (1, "")
+    assert "not subscribed in time" in answer.err
 
 
 def _wait_for_subscription(fabric: Fabric) -> None:

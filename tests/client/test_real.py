@@ -24,6 +24,7 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
+from flowsieve.lab.namespace import send_whole_checksums
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.http.app import taking_calls
@@ -127,6 +128,26 @@ def test_events_reach_all_applications_that_want_them_once_and_exactly(tmp_path:
             ) * 5
         assert bob.stats.received < len(events)  # the switches have dropped the rest
         assert near.stats.received == len(events)
+
+    play(tmp_path, story, header)
+
+
+@pytest.mark.parametrize("header", ["ipv6", "ipv4"])
+def test_events_of_hosts_that_leave_checksums_to_a_card_that_is_none_arrive(
+    tmp_path: Path, header: str
+) -> None:
+    async def story(there: Place) -> None:
+        for host in ("ann", "bob"):
+            with there.lab.inside(host):
+                send_whole_checksums([HOST_INTERFACE], whole=False)
+        ann, bob = [await there.client(host) for host in ("ann", "bob")]
+        cheap = await bob.subscribe("price < 512")
+        await ann.advertise()
+        await until(lambda: cheap.checked)
+        for price in range(100):
+            await ann.publish({"price": price, "side": "buy"}, data=bytes(price * 8))
+        assert len(await take(cheap, 100)) == 100
+        assert (bob.stats.lost, bob.stats.malformed, bob.stats.overflow) == (0, 0, 0)
 
     play(tmp_path, story, header)
 

@@ -84,7 +84,7 @@ class Daemonic(Traffic):
         """Start it, and do not wait until it is ready."""
         assert self._running is None
         self.starts += 1
-        words = self.command("--json", "--verbose", "--log-format", "json")
+        words = self.command("--json", "--log-format", "json")
         self._running = self._hatchery.start(words, self.folder / f"out-{self.starts}", self.errors)
 
     @property

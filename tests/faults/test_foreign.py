@@ -162,12 +162,23 @@ def test_the_commands_know_a_network_that_is_no_lab(hatchery: Hatchery) -> None:
     async def story(there: Foreign) -> None:
         path = str(there.config)
         assert command("controller", path, "--check").returncode == 0
+        there.state.write_text("in the way")
+        for option in ("--check", "--json"):
+            wrong = command("controller", path, option)
+            assert (wrong.returncode, wrong.stdout) == (2, "")
+            assert f"the state cannot be kept in {there.state}: {there.state} is no folder" in wrong.stderr
+        there.state.unlink()
         there.point()
         await there.start()
         await there.speak("h1")
         told = command("token", path, "h1")
         assert told.stdout.strip() == there.token("h1")
         assert "there is no host 'h9'" in command("token", path, "h9").stderr
+        assert "say where it will be, as --at SWITCH:PORT" in command("token", path, "h2").stderr
+        topology = there.lab.topology
+        at = f"{topology.hosts['h2']}:{topology.port(topology.hosts['h2'], 'h2')}"
+        early = command("token", path, "h2", "--at", at).stdout.strip()
+        assert await there.hello("h2", early) == "h2"  # as soon as it is found
         taken = command("controller", path)
         assert taken.returncode == 1
         assert "is in use by another controller" in taken.stderr

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import json
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -22,9 +24,13 @@ from hatchery import Hatchery
 
 from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.session import connect
+from flowsieve.control.repair.link_log import link_text
 from flowsieve.errors import Denied
 from flowsieve.header.address import address_text
+from flowsieve.lab.lab_site import site_of
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.serving.config import read_config
+from flowsieve.serving.preview import would_change
 
 pytestmark = pytest.mark.real
 
@@ -296,7 +302,126 @@ def datagrams(there: Daemonic, strings: list[bytes]) -> None:
             time.sleep(0.001)
 
 
+# What the log tells, and what a look at the controller does.
+
+
+def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_about(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        lab = there.lab
+        first = lab.topology.links[0]
+        link = link_text(lab.topology, frozenset((first.a, first.b)))
+        there.configure("lease = 2")
+        await there.start()
+        for switch in lab.topology.switches:
+            await there.logged(f"switch {switch} is connected for the first time")
+        await there.logged(f"the controller of lab {lab.name} is at work: 4 of 4 switches")
+        await there.populate()
+        await there.became_ready()
+        await there.logged("host h1: session")
+        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=str(lab.requests))) as client:
+            call = {"session": "ab" * 16, "n": 1, "host": "h1", "token": there.token("h1"), "op": "sub"}
+            await client.post("http://x/v1/calls", json=call | {"filter": "a < 9"}, timeout=60)
+        await there.logged("host h1: session abababab has fallen silent and is over, with 1 subscriptions")
+        lab.set_link(first.a, first.b, up=False)
+        await there.logged(f"link {link} is down")
+        lab.set_link(first.a, first.b, up=True)
+        await there.logged(f"link {link} is up again")
+        ofctl(lab, lab.topology.switches[1], "del-flows")
+        await there.logged("operations (somebody has changed its table)")
+        for fall in (2, 3):
+            for up, word in ((False, "down"), (True, "up again")):
+                lab.set_link(first.a, first.b, up=up)
+                await there.logged(f"link {link} is {word}", times=fall)
+        await there.logged(f"link {link} comes and goes, and is left out")
+        assert [first.a, first.b] in map(sorted, (await there.ask("/v1/status"))["suppressed"])
+        shown = await asyncio.to_thread(
+            subprocess.run,
+            [COMMAND, "status", "--lab", lab.name],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert f"left out since they come and go: {first.a} - {first.b}" in shown.stdout, shown
+        lab.restart_vswitchd()
+        await there.logged("is gone: ", times=4)
+        await there.logged("is connected again, after ", times=4)
+        await there.became_ready()
+        await there.stop_it(signal.SIGTERM)
+        told = [each["text"] for each in there.log()]
+        assert told[-1] == f"the controller of lab {lab.name} ends; switches go on with what they hold"
+        assert len(told) < 200, told
+
+    play(story, hatchery)
+
+
 # Looking without touching.
+
+
+def holdings(there: Daemonic) -> Counter[str]:
+    """How many entries, service entries and meters the switches hold, and ports that are closed."""
+    counts: Counter[str] = Counter()
+    for switch in there.lab.topology.switches:
+        flows = [line for line in ofctl(there.lab, switch, "dump-flows").splitlines() if "actions=" in line]
+        service = sum("CONTROLLER" in flow for flow in flows)
+        counts["service"] += service
+        counts["entries"] += len(flows) - service
+        counts["meters"] += len(re.findall(r"meter=\d+", ofctl(there.lab, switch, "dump-meters")))
+        counts["ports"] += ofctl(there.lab, switch, "dump-ports-desc").count("NO_FWD")
+    return counts
+
+
+def test_a_dry_run_counts_all_that_a_start_changes_in_switches_that_are_new_or_were_changed(
+    hatchery: Hatchery,
+) -> None:
+    async def foretold(there: Daemonic) -> Counter[str]:
+        config = read_config(there.config)
+        changes = await would_change(config, site_of(config, there.lab))
+        return sum(map(Counter, changes.values()), Counter())
+
+    async def began(there: Daemonic) -> tuple[Counter[str], Counter[str]]:
+        before = holdings(there)
+        await there.start()
+        await there.became_ready()
+        after = holdings(there)
+        await there.stop_it(signal.SIGTERM)
+        return before, after
+
+    def holds(told: Counter[str], before: Counter[str], after: Counter[str]) -> bool:
+        def net(more: str, less: str) -> int:
+            return told[more] - told[less]
+
+        closed, opened = told["port_close"], told["port_open"]
+        return (
+            after["entries"] - before["entries"] == net("install", "remove")
+            and after["service"] - before["service"] == net("service_install", "service_remove")
+            and after["meters"] - before["meters"] == net("meter_add", "meter_remove")
+            # One end of a link will do: the other is closed if it is there at that moment.
+            and closed / 2 <= after["ports"] - before["ports"] + opened <= closed
+        )
+
+    async def story(there: Daemonic) -> None:
+        fresh = await foretold(there)
+        assert fresh["service_install"] == fresh["meter_add"] > 0 and fresh["install"] == 0
+        assert holds(fresh, *await began(there))
+        assert not await foretold(there)
+        await there.start()
+        await there.populate()
+        await there.became_ready()
+        await there.stop_it(signal.SIGKILL)
+        assert not await foretold(there)
+        link = there.lab.topology.links[0]
+        there.lab.set_link(link.a, link.b, up=False)
+        other = there.lab.topology.switches[2]
+        ofctl(there.lab, other, "del-flows")
+        told = await foretold(there)
+        assert told["port_close"] > 0 and told["service_install"] > 0 and told["install"] > 0
+        assert holds(told, *await began(there))
+        there.lab.set_link(link.a, link.b, up=True)
+        told = await foretold(there)
+        assert told["port_open"] > 0 and told["port_close"] == 0
+        assert holds(told, *await began(there))
+
+    play(story, hatchery)
 
 
 def test_a_dry_run_says_what_a_start_would_change(hatchery: Hatchery) -> None:

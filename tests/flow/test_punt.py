@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.punt import LLDP, Punt, with_ports
+from flowsieve.flow.punt import FRAMES_OF_A_PORT, LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import UdpFrame, build
 
@@ -78,7 +78,10 @@ def test_an_entry_that_names_a_port_is_for_what_comes_in_there_and_comes_first()
         CALLS[6].at(-1)
 
 
-def test_calls_have_a_limit_for_each_port_and_what_has_no_address_has_one_for_all() -> None:
-    lldp = Punt.of_type(LLDP, rate=9)
-    assert with_ports([lldp, CALLS[6]], [2, 5]) == (lldp, CALLS[6], CALLS[6].at(2), CALLS[6].at(5))
-    assert with_ports([lldp], [2, 5]) == (lldp,)
+def test_calls_have_a_limit_for_each_host_and_frames_a_small_one_for_each_port() -> None:
+    lldp, few = Punt.of_type(LLDP, rate=1000), Punt.of_type(LLDP, rate=FRAMES_OF_A_PORT)
+    calls = CALLS[6]
+    assert with_ports([lldp, calls], [2, 5]) == (lldp, calls, calls.at(2), few.at(2), calls.at(5), few.at(5))
+    assert with_ports([lldp, calls], [2], [1]) == (lldp, calls, calls.at(2), few.at(2), few.at(1))
+    slow = Punt.of_type(LLDP, rate=3)
+    assert with_ports([slow], [], [1]) == (slow, slow.at(1))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from os_ken.lib.packet import ethernet, ipv4, ipv6, packet, udp
 
-from flowsieve.errors import BadMessage
+from flowsieve.errors import BadChecksum, BadMessage
 from flowsieve.header.frame import UdpFrame, build, parse
 
 ports = st.integers(0, 0xFFFF)
@@ -17,7 +18,7 @@ macs = st.binary(min_size=6, max_size=6)
 
 
 @st.composite
-def frames(draw: st.DrawFn, most: int = 1500) -> UdpFrame:
+def frames(draw: st.DrawFn, most: int = 1500, finished: bool = True) -> UdpFrame:
     addresses = st.binary(min_size=(size := draw(st.sampled_from([4, 16]))), max_size=size)
     return UdpFrame(
         draw(macs),
@@ -28,12 +29,36 @@ def frames(draw: st.DrawFn, most: int = 1500) -> UdpFrame:
         draw(ports),
         draw(st.binary(max_size=most)),
         draw(st.integers(0, 255)),
+        finished,
     )
 
 
 @given(frames(), st.binary(max_size=40))
 def test_what_was_built_is_read_back_whatever_a_card_puts_behind_it(frame, padding):
     assert parse(build(frame) + padding) == frame
+
+
+@given(frames(finished=False))
+def test_a_checksum_that_a_host_left_to_its_card_is_told_from_one_that_is_wrong(frame):
+    unfinished = bytearray(build(frame))
+    finished = build(replace(frame, finished=True))
+    assume(unfinished != finished)
+    assert parse(bytes(unfinished)) == frame
+    at = 40 if frame.family == 4 else 60
+    assert unfinished[:at] + unfinished[at + 2 :] == finished[:at] + finished[at + 2 :]
+    unfinished[at] ^= 1
+    assume(unfinished != finished and any(unfinished[at : at + 2]))
+    with pytest.raises(BadChecksum):
+        parse(bytes(unfinished))
+
+
+def test_linux_leaves_the_sum_of_the_addresses_alone():
+    """As a veth pair with checksum offload passed it on: 101 bytes from fe80::1 to ff0e:1::1, port 7421."""
+    source, destination = (
+        bytes.fromhex(each) for each in ("fe80" + "00" * 13 + "01", "ff0e0001" + "00" * 11 + "01")
+    )
+    frame = UdpFrame(bytes(6), bytes(6), source, destination, 5000, 7421, b"x" * 101, finished=False)
+    assert build(frame)[60:62].hex() == f"{(0xFE80 + 1 + 0xFF0E + 1 + 1 + 109 + 17) % 0xFFFF:04x}"
 
 
 def text(address: bytes) -> str:

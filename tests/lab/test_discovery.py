@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -15,7 +16,7 @@ from flowsieve.control.discovery.discoverer import PUNTS, Discoverer
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.discovery.growth import grown
 from flowsieve.errors import SwitchError
-from flowsieve.flow.punt import Punt
+from flowsieve.flow.punt import FRAMES_OF_A_PORT, Punt, host_ports, link_ports, with_ports
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.hosts import Hosts
 from flowsieve.lab.lab import Lab, running
@@ -54,7 +55,8 @@ async def discovering(
 
     async def punt(switch: str) -> None:
         with suppress(SwitchError):
-            await fabric.punt(switch, [*PUNTS, SPOKEN])
+            ports = host_ports(described, switch), link_ports(described, switch)
+            await fabric.punt(switch, with_ports([*PUNTS, SPOKEN], *ports))
 
     def heard(event: SwitchEvent) -> None:
         if isinstance(event, Connected):
@@ -111,6 +113,47 @@ def test_a_network_is_found_with_its_hosts_and_a_pulled_cable_is_missed_until_it
             lab.set_link("s1", "s2", up=True)
             await until(lambda: not discoverer.differences)
             assert discoverer.discovery.rejected == 0, discoverer.discovery.last_rejection
+
+    with running(NETWORK) as lab:
+        asyncio.run(play(lab))
+
+
+FLOOD = """
+import socket, time
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+wire.bind(("eth0", 0))
+frame = bytes.fromhex("0180c200000e" "020000000bad" "88cc") + bytes(60)
+began, sent = time.monotonic(), 0
+while time.monotonic() < began + 60:
+    for _ in range(50):
+        wire.send(frame)
+    sent += 50
+    time.sleep(max(0.0, began + sent / 13000 - time.monotonic()))
+"""
+
+
+def test_a_host_that_floods_is_told_of_and_disturbs_no_link(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(lab: Lab) -> None:
+        async with discovering(lab) as discoverer:
+            await until(lambda: not discoverer.differences)
+            flood = lab.exec("ann", [sys.executable, "-c", FLOOD])
+            try:
+                place = SwitchPort("s1", 3)
+                await until(lambda: place in discoverer.floods)
+                missing, seen = 0, discoverer.discovery.rejected
+                until_then = asyncio.get_running_loop().time() + 3
+                while asyncio.get_running_loop().time() < until_then:
+                    await asyncio.sleep(0.02)
+                    missing += len(discoverer.findings.links) != 3
+                assert flood.poll() is None
+                assert missing == 0, f"{missing} looks at links that are not there"
+                assert discoverer.discovery.rejected - seen <= 8 * FRAMES_OF_A_PORT
+                await until(lambda: "port 3 of switch s1 floods" in caplog.text)
+                assert "(ann is there)" in caplog.text
+            finally:
+                flood.kill()
+                flood.wait(10)
+            assert caplog.text.count(" floods:") == 1
 
     with running(NETWORK) as lab:
         asyncio.run(play(lab))

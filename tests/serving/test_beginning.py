@@ -50,8 +50,8 @@ def test_calls_in_band_are_taken_once_the_network_was_looked_for(
 
     async def story() -> None:
         async with asyncio.timeout(20), started(tmp_path, monkeypatch):
-            assert listening == [2]  # the dispatcher and the discoverer, and not yet calls in band
-            assert len(router._listeners) == 3
+            assert listening == [3]  # the log, the dispatcher and the discoverer, and not yet calls in band
+            assert len(router._listeners) == 4
 
     asyncio.run(story())
 

@@ -61,7 +61,7 @@ requests = "not-there.csv"
     )
     config.check_network(LAB)
     state = config.fresh(LAB)
-    assert (state.capacity("s1"), len(state.trees)) == (9 - len(config.service.punts), 2)
+    assert (state.capacity("s1"), len(state.trees)) == (9 - config.service.entries(LAB), 2)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,12 @@ from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.address import address_text
 from flowsieve.header.frame import parse
 from flowsieve.lab.lab import Lab, running
+from flowsieve.lab.namespace import send_whole_checksums
 from flowsieve.network.generators import line
 from flowsieve.network.topology import Topology
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
+from flowsieve.protocol.call import call_key
+from flowsieve.protocol.call_datagram import CallDatagram, Part, decode, encode
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
@@ -110,6 +113,34 @@ def test_calls_of_all_hosts_are_answered_and_long_answers_too():
                 assert set(handler.executed.values()) == {1} and len(handler.executed) == 12
                 assert server.counters.forged == 4
                 assert server.counters.malformed == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_hosts_that_leave_checksums_to_a_card_that_is_none_are_answered(family, caplog):
+    async def main() -> None:
+        handler = CountingHandler()
+        with running(line(1)) as lab:
+            with lab.inside("h0"):
+                send_whole_checksums(["eth0"], whole=False)
+            async with served(lab, handler) as server:
+                async with on_host(lab, "h0", family) as transport:  # our client finishes them
+                    answer = await transport.call(message(1, "h0", size=5000, deadline=20))
+                    assert len(answer["ok"]["long"]) == 5000
+                assert server.counters.completed == 0
+                with closing(sender(lab, "h0", family)) as plain:  # others do not
+                    plain.setblocking(False)
+                    asked = message(2, "h0")
+                    packed = encode(CallDatagram(call_key(asked), asked))
+                    plain.sendto(packed, (where(family), CONTROL_PORT))
+                    async with asyncio.timeout(20):
+                        told = decode(await asyncio.get_running_loop().sock_recv(plain, 0xFFFF))
+                    assert isinstance(told, Part) and told.key == call_key(asked)
+                assert server.counters.completed == 1
+                assert server.counters.bad_checksum == server.counters.unfinished == 0
+        assert handler.hosts == {"h0"}
+        assert not caplog.records
 
     asyncio.run(main())
 

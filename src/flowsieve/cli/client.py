@@ -19,10 +19,11 @@ from flowsieve.config.files import csv_header, csv_rows, decode, place, read_byt
 from flowsieve.content.event import EventBatch, check_event
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema, shown
-from flowsieve.errors import BadCell, BadInput, BadValue
+from flowsieve.errors import BadCell, BadInput, BadValue, ControlLost
 
 if TYPE_CHECKING:
     from flowsieve.client.inbox import Event
+    from flowsieve.client.interests import Subscription
     from flowsieve.client.session import Client
     from flowsieve.client.stats import Stats
 
@@ -52,31 +53,36 @@ def sub(
 ) -> int:
     """Subscribe, and print events as they come, until Ctrl-C.
 
-    The exit status is 1 if fewer than N events came in time, or if some were lost on the way.
+    The exit status is 1 if no subscription came about, if fewer than N events came in time, or if some were lost on
+    the way.
     """
     from flowsieve.client.session import connect
 
-    got = 0
+    got, in_time = 0, True
     counted: Stats | None = None
 
     async def receive() -> None:
-        nonlocal got, counted
-        async with connect(control, host, token) as client:
+        nonlocal got, in_time, counted
+        end = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        async with connect(control, host, token, within=timeout) as client:
             try:
-                async with await client.subscribe(filter) as subscription:
+                async with await _subscribed(client, filter, end) as subscription:
                     view.err.print(
                         f"subscribed on {client.host} as {subscription.id}: {filter}", soft_wrap=True
                     )
-                    async for event in subscription:
-                        print(_line(event, as_json), flush=True)
-                        got += 1
-                        if got == count:
-                            await asyncio.sleep(LATE_SECONDS if client.stats.lost else 0)
-                            return
+                    async with asyncio.timeout_at(end):
+                        async for event in subscription:
+                            print(_line(event, as_json), flush=True)
+                            got += 1
+                            if got == count:
+                                await asyncio.sleep(LATE_SECONDS if client.stats.lost else 0)
+                                return
+            except TimeoutError:
+                in_time = False
             finally:
                 counted = client.stats
 
-    in_time = _run(receive(), timeout)
+    whole = _run(receive())
     if counted is not None:
         if stats:
             view.err.print(
@@ -87,7 +93,18 @@ def sub(
                 f"{counted.lost} packets were lost on the way, {counted.overflow} found no room here"
             )
             return 1
-    return 1 if count is not None and not in_time else 0
+    return 1 if count is not None and not (whole and in_time) else 0
+
+
+async def _subscribed(client: Client, filter: str, end: float | None) -> Subscription:
+    """A subscription that the switches have acknowledged before a time."""
+    try:
+        async with asyncio.timeout_at(end):
+            return await client.subscribe(filter)
+    except TimeoutError:
+        raise ControlLost(
+            "not subscribed in time: the controller is there, and has not said that the switches are ready"
+        ) from None
 
 
 def pub(
@@ -148,8 +165,8 @@ async def _publish(client: Client, events: Sequence[Mapping[str, object]], rate:
             await asyncio.sleep(0)
 
 
-def _run(work: Coroutine[Any, Any, None], timeout: float | None = None) -> bool:
-    """Do it until it is done, its time is up, or we are asked to end; whether it was done."""
+def _run(work: Coroutine[Any, Any, None]) -> bool:
+    """Do it until it is done or we are asked to end; whether it was done."""
 
     async def until() -> bool:
         task = asyncio.current_task()
@@ -157,9 +174,8 @@ def _run(work: Coroutine[Any, Any, None], timeout: float | None = None) -> bool:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         try:
-            async with asyncio.timeout(timeout):
-                await work
-        except (TimeoutError, asyncio.CancelledError):
+            await work
+        except asyncio.CancelledError:
             return False
         return True
 

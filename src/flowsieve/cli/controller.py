@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import logging
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flowsieve.cli import view
+from flowsieve.cli.daemon_log import log_to_standard_error
 from flowsieve.cli.lab import chosen
 from flowsieve.cli.options import Control, Json, LabName, option
-from flowsieve.errors import BadInput, nearest
+from flowsieve.errors import BadInput
 from flowsieve.lab.machine import check_machine
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from flowsieve.serving.config import Config
     from flowsieve.serving.daemon import Daemon
 
-FORMATS = ("text", "json")
 ConfigFile = Annotated[
     Path,
     typer.Argument(
@@ -39,25 +36,9 @@ def add_to(app: typer.Typer) -> None:
     for command, example in (
         (controller, "controller examples/stock/scenario.toml"),
         (status, "status --json"),
-        (token, "token market.toml h1"),
+        (token, "token market.toml h1, or for a host that is yet to be found: --at s1:3"),
     ):
         app.command(epilog=f"Example: flowsieve {example}")(command)
-
-
-class JsonLines(logging.Formatter):
-    """A record as one JSON object: time, level, where it comes from, what it says."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
-        told = {
-            "time": at,
-            "level": record.levelname.lower(),
-            "from": record.name,
-            "text": record.getMessage(),
-        }
-        if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps(told)
 
 
 def controller(
@@ -69,8 +50,12 @@ def controller(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be changed in the switches.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Tell what happens, on standard error.")] = False,
-    log_format: Annotated[str, option("F", "How: text, or json, an object a line.")] = "text",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log more than operators would ask about.")
+    ] = False,
+    log_format: Annotated[
+        str, option("F", "How it logs, on standard error: text, or json, an object a line.")
+    ] = "text",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object once it is ready, and nothing else.")
     ] = False,
@@ -81,11 +66,15 @@ def controller(
     again takes them up as they are. SIGHUP has it read its configuration again.
     """
     gc.disable()  # what is imported and remembered is large, and stays; `serve` goes on with collecting
-    _log(verbose, log_format)
+    log_to_standard_error(verbose, log_format)
     from flowsieve.serving.config import read_config
 
     setting = read_config(config)
     if check:
+        from flowsieve.serving.state_folder import check_folder
+
+        if setting.folder is not None:
+            check_folder(setting.folder)
         view.out.print(f"{config} is right")
         return 0
     from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
@@ -93,14 +82,16 @@ def controller(
     found = _lab_of(setting, lab)
     site = site_of(setting, found)
     if dry_run:
-        from flowsieve.serving.preview import would_change
+        from flowsieve.serving.preview import KINDS, is_found, would_change
 
         changes = asyncio.run(would_change(setting, site))
         lines = [
-            f"{switch}: " + ", ".join(f"{count} to {kind}" for kind, count in kinds.items())
+            f"{switch}: " + ", ".join(f"{count} {KINDS[kind]}" for kind, count in kinds.items())
             for switch, kinds in changes.items()
         ]
         told = "\n".join(lines) or "nothing would be changed"
+        if not is_found(setting, site):
+            view.err.print("the network is yet to be found; what follows from that is not counted")
         view.answer(as_json, {"changes": changes}, lambda: view.out.print(told))
         return 0
 
@@ -149,35 +140,53 @@ def status(control: Control = None, lab: LabName = None, as_json: Json = False) 
 
 def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
     troubles = [f"{name}: {why}" for name, why in found["troubles"].items()]
-    down = [" - ".join(edge) for edge in found["down"]]
+    floods = [f"{each['switch']} port {each['port']}: {each['frames']}/s" for each in found.get("floods", ())]
     return {
         "ready": "yes" if found["ready"] else "no; " + "; ".join(troubles or ["trees are being mended"]),
         "switches": f"{found['connected']} of {found['switches']} connected",
-        "links": f"{found['links']}" + (f", down: {', '.join(down)}" if down else ", all up"),
+        "links": f"{found['links']}, " + ("; ".join(_links(found)) or "all up"),
+        **({"floods": f"LLDP frames from {view.few(floods)}"} if floods else {}),
         "interests": f"{found['subscriptions']:,} subscriptions, {found['advertisements']:,} advertisements",
         "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
         "operations": f"{found['operations']:,} acknowledged since it started",
     }
 
 
+def _links(found: Mapping[str, Any]) -> Iterator[str]:
+    """The links that are not as they should be, by what is wrong with them; one may be so in several ways."""
+    kinds = {"down": "down", "suppressed": "left out since they come and go", "fenced": "fenced"}
+    for kind, words in kinds.items():
+        if edges := [" - ".join(edge) for edge in found.get(kind, ())]:
+            yield f"{words}: {view.few(edges)}"
+
+
 def token(
     config: ConfigFile,
     host: Annotated[str, typer.Argument(metavar="HOST", help="The host that is to show it.")],
+    at: Annotated[
+        str | None, option("SWITCH:PORT", "Where a host will be that is yet to be found, such as s1:3.")
+    ] = None,
     lab: LabName = None,
 ) -> int:
-    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN."""
+    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN.
+
+    It is bound to the port where the host is. For one that is yet to be found, say at which port it will be.
+    """
     from flowsieve.lab.lab_site import site_of
+    from flowsieve.serving.calls.host_place import host_place
     from flowsieve.serving.calls.tokens import Tokens, kept_secret
     from flowsieve.serving.config import read_config
     from flowsieve.serving.preview import known_topology
+    from flowsieve.serving.state_folder import check_folder
 
     setting = read_config(config)
     found = chosen(lab) if setting.access is None else None
     site = site_of(setting, found)
-    topology = known_topology(setting, site)
-    if host not in topology.hosts:
-        raise BadInput(f"there is no host {host!r} in {site.name}{nearest(host, topology.hosts)}")
-    print(Tokens(kept_secret(site.folder / "secret"), topology).of(host), flush=True)
+    names = site.names if setting.finds_hosts else None
+    place = host_place(host, at, known_topology(setting, site), names)
+    check_folder(site.folder)
+    tokens = Tokens(kept_secret(site.folder / "secret"), site.topology)
+    print(tokens.at(host, *place), flush=True)
     return 0
 
 
@@ -189,14 +198,3 @@ def _lab_of(setting: Config, lab: str | None) -> Lab | None:
     if lab is not None:
         raise BadInput(f"{setting.path} has [switches] of its own, so there is no use in --lab {lab}")
     return None
-
-
-def _log(verbose: bool, how: str) -> None:
-    if how not in FORMATS:
-        raise BadInput(f"there is no log format {how!r}; right is {' or '.join(FORMATS)}")
-    handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if how == "json" else text)
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
-    for other in ("httpx", "httpcore"):  # they tell of every connection
-        logging.getLogger(other).setLevel(logging.WARNING)

@@ -63,9 +63,15 @@ class ControlConnection:
         self._numbers = count(1)
         self._waiting: set[int] = set()
         self._renewing: asyncio.Task[None] | None = None
+        self._met = False  # whether the controller has answered anything
 
-    async def ask(self, op: str, deadline: float = DEADLINE_SECONDS, **fields: Any) -> Mapping[str, Any]:
-        """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong."""
+    async def ask(
+        self, op: str, deadline: float = DEADLINE_SECONDS, *, margin: float = MARGIN_SECONDS, **fields: Any
+    ) -> Mapping[str, Any]:
+        """Make a call until it is answered; returns what it comes to, or raises what the controller says is wrong.
+
+        Where no answer came for so long, and for a margin more, it raises what stood in the way last.
+        """
         if self.lost.done():
             raise self.lost.result()
         number = next(self._numbers)
@@ -73,7 +79,7 @@ class ControlConnection:
         call = Call(self._session, number, self._host, self._token, op, deadline=deadline, **fields)
         message = call.to_json()
         loop = asyncio.get_running_loop()
-        end, pauses = loop.time() + deadline + MARGIN_SECONDS, iter(PAUSES)
+        end, pauses = loop.time() + deadline + margin, iter(PAUSES)
         trouble: FlowsieveError = ControlLost("the controller does not answer")
         try:
             while True:
@@ -81,6 +87,7 @@ class ControlConnection:
                 try:
                     async with asyncio.timeout_at(end):
                         answer = await self._transport.call(message)
+                    self._met = True
                     return outcome(answer)
                 except (ControlLost, Busy) as error:
                     trouble = error
@@ -103,9 +110,10 @@ class ControlConnection:
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
-        with contextlib.suppress(FlowsieveError, TimeoutError):
-            async with asyncio.timeout(BYE_SECONDS):
-                await self.ask("bye", BYE_SECONDS, stats=dict(self.report()))
+        if self._met:
+            with contextlib.suppress(FlowsieveError, TimeoutError):
+                async with asyncio.timeout(BYE_SECONDS):
+                    await self.ask("bye", BYE_SECONDS, stats=dict(self.report()))
         self._end(ControlLost("the session was closed"))
         await self._transport.close()
 

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 
 from flowsieve.client.outbox import EventDatagram
+from flowsieve.client.whole_checksums import sends_whole
 from flowsieve.errors import BadInput, HostError, nearest
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.protocol.addresses import EVENT_PORT
@@ -43,6 +44,7 @@ class EventSockets:
         self._own = _sockaddr(own, self._family, self._index)
         self._far = _opened(self._family)
         self._near = _opened(self._family)
+        self._send_far = sends_whole(self._far, self._index)
         self._receiver: socket.socket | None = None
         self._dropped = 0  # before it was closed
         try:
@@ -60,7 +62,7 @@ class EventSockets:
                     self._sockaddrs.clear()
                 sockaddr = self._sockaddrs[to] = (socket.inet_ntop(self._family, to), EVENT_PORT)
             try:
-                self._far.sendto(payload, sockaddr)
+                self._send_far(payload, sockaddr)
                 self._near.sendto(payload, self._own)
             except OSError as error:
                 raise HostError(

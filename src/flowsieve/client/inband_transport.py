@@ -15,6 +15,7 @@ from typing import Any
 
 from flowsieve.client.event_sockets import BATCH, LARGEST, interface_index, leave_by
 from flowsieve.client.pending_call import PendingCall
+from flowsieve.client.whole_checksums import sends_whole
 from flowsieve.client.wire import CallWire, Inside
 from flowsieve.errors import BadInput, BadMessage, ControlLost, HostError, OtherVersion
 from flowsieve.flow.wiring import HOP_LIMIT
@@ -114,6 +115,7 @@ class ControlSocket:
         where = address_text(family, CONTROL_ADDRESSES[family].first)
         self._to = (where, CONTROL_PORT, 0, index) if family == 6 else (where, CONTROL_PORT)
         self._socket = socket.socket(_FAMILIES[family], socket.SOCK_DGRAM)
+        self._send_whole = sends_whole(self._socket, index)
         self._loop: asyncio.AbstractEventLoop | None = None
         try:
             leave_by(self._socket, index, hops=HOP_LIMIT, loop=False)
@@ -125,7 +127,7 @@ class ControlSocket:
 
     def send(self, datagram: bytes) -> None:
         try:
-            self._socket.sendto(datagram, self._to)
+            self._send_whole(datagram, self._to)
         except BlockingIOError:
             pass  # as good as lost on the way
         except OSError as error:

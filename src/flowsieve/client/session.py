@@ -18,7 +18,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from flowsieve.client.control_session import ControlConnection, transport_to
+from flowsieve.client.control_session import MARGIN_SECONDS, ControlConnection, transport_to
 from flowsieve.client.digest_timer import DigestTimer
 from flowsieve.client.event_sockets import EventSockets
 from flowsieve.client.inbox import Inbox, MatchedEvent
@@ -39,6 +39,7 @@ CONTROL, HOST, TOKEN = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST", "FLOWSIEVE_TOKEN"
 QUEUE = 1 << 16  # events that may wait in a subscription
 SETTLE_SECONDS = 0.1  # for what was under way when a subscription was acknowledged
 HELLO_SECONDS = 5.0  # for a controller to say hello
+SHORTEST_HELLO = 0.01  # seconds, however little time somebody has
 CATCH_UP = 64  # rounds of reading what has come meanwhile
 
 
@@ -48,6 +49,7 @@ async def connect(
     host: str | None = None,
     token: str | None = None,
     *,
+    within: float | None = None,
     inside: Inside = nullcontext,
     wire: OpenWire = EventSockets,
 ) -> AsyncIterator[Client]:
@@ -55,7 +57,8 @@ async def connect(
 
     `control` is the way to the controller: http://HOST:PORT, unix:PATH, or inband, through the network itself. `host`
     is the name of the host that we are on, and `token` what its operator gave it. By default FLOWSIEVE_CONTROL,
-    FLOWSIEVE_HOST and FLOWSIEVE_TOKEN in the environment say so. Sockets are made `inside` a context, so that one
+    FLOWSIEVE_HOST and FLOWSIEVE_TOKEN in the environment say so. A controller that does not answer `within` so many
+    seconds (7 at most, and by default) is given up. Sockets are made `inside` a context, so that one
     process can be on several hosts: `inside=lambda: lab.inside("h1")`. What opens the `wire` that carries events is
     given the host's own group and the interface; by default it makes UDP sockets.
     """
@@ -63,7 +66,7 @@ async def connect(
     token = token if token is not None else os.environ.get(TOKEN, "")
     connection = ControlConnection(transport_to(control, inside), host, token)
     try:
-        welcome = Welcome.parse(await connection.ask(HELLO, HELLO_SECONDS))
+        welcome = Welcome.parse(await _greeted(connection, within))
         client = Client(connection, welcome, inside, wire)
         try:
             connection.keep(welcome.lease)
@@ -72,6 +75,14 @@ async def connect(
             client._leave()
     finally:
         await connection.close()
+
+
+async def _greeted(connection: ControlConnection, within: float | None) -> Mapping[str, Any]:
+    """What the controller says to a hello; raises why it says nothing."""
+    longest = HELLO_SECONDS + MARGIN_SECONDS
+    patience = longest if within is None else min(max(within, SHORTEST_HELLO), longest)
+    deadline = min(HELLO_SECONDS, patience)
+    return await connection.ask(HELLO, deadline, margin=patience - deadline)
 
 
 class Client:

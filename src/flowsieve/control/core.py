@@ -10,7 +10,7 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import Deliver
-from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.header.encoding import Encoding
 from flowsieve.southbound.fabric import LiveSwitches
 from flowsieve.tasks import Tasks
@@ -57,5 +57,6 @@ class Core:
     tasks: Tasks = field(default_factory=Tasks)
 
     def punts_of(self, switch: str) -> Sequence[Punt]:
-        """The service entries of a switch: each of its host ports has a limit of its own."""
-        return with_ports(self.punts, host_ports(self.state.topology, switch))
+        """The service entries of a switch: each of its ports has a limit of its own."""
+        topology = self.state.topology
+        return with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch))

@@ -14,6 +14,7 @@ SERVICE_PRIORITY = 2000  # above all content flows; one more for what comes in o
 ANY_PORT = 0
 LLDP = 0x88CC
 MAX_RATE = 1_000_000  # packets a second; what lies beyond is no limit
+FRAMES_OF_A_PORT = 20  # a second of one type, such as LLDP, of which a link carries one
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -114,10 +115,23 @@ def host_ports(topology: Topology, switch: str) -> list[int]:
     return [topology.port(switch, host) for host in topology.attached_at(switch)]
 
 
-def with_ports(punts: Sequence[Punt], ports: Iterable[int]) -> tuple[Punt, ...]:
-    """Punts with a limit for each of some ports beside the one for all others, as far as they are calls to an address.
+def link_ports(topology: Topology, switch: str) -> list[int]:
+    """The ports of a switch that lead to others."""
+    return [topology.port(switch, near) for near in topology.linked(switch)]
 
-    So one host that floods is heard less, and its neighbours are not.
+
+def with_ports(punts: Sequence[Punt], hosts: Iterable[int], links: Iterable[int] = ()) -> tuple[Punt, ...]:
+    """Punts with a limit for each port of a host or a link beside the one for all others.
+
+    So one host that floods is heard less, and its neighbours are not: neither their calls, nor what the links say.
+    Hosts alone make calls to an address; frames of a type come from anywhere, few from each port.
     """
     calls = [punt for punt in punts if punt.destination is not None]
-    return (*punts, *(punt.at(port) for port in ports for punt in calls))
+    frames = [
+        replace(punt, rate=min(punt.rate, FRAMES_OF_A_PORT)) for punt in punts if punt.destination is None
+    ]
+    return (
+        *punts,
+        *(punt.at(port) for port in hosts for punt in (*calls, *frames)),
+        *(punt.at(port) for port in links for punt in frames),
+    )

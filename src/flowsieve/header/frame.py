@@ -2,6 +2,9 @@
 
 Only what hosts send when they send one datagram is understood: no VLAN tag, no fragment, no option and no extension
 header. All lengths must agree and all checksums hold; padding behind a short packet is ignored.
+
+A host may leave the checksum to its network card. Linux then writes the sum over the addresses alone (the pseudo
+header, not complemented), and a card that is none, such as a veth pair or a virtual one, passes it on as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from flowsieve.errors import BadMessage
+from flowsieve.errors import BadChecksum, BadMessage
 
 UDP = 17
 HOPS = 64
@@ -27,7 +30,10 @@ _DO_NOT_FRAGMENT = 0x4000
 
 @dataclass(frozen=True, slots=True)
 class UdpFrame:
-    """One datagram; addresses are bytes, as they stand on the wire."""
+    """One datagram; addresses are bytes, as they stand on the wire.
+
+    One that is not `finished` has the checksum that a host leaves to its card: nobody can tell whether it is damaged.
+    """
 
     source_mac: bytes
     destination_mac: bytes
@@ -37,6 +43,7 @@ class UdpFrame:
     destination_port: int
     payload: bytes
     hops: int = HOPS
+    finished: bool = True
 
     def __post_init__(self) -> None:
         if len(self.source) not in (4, 16) or len(self.source) != len(self.destination):
@@ -61,8 +68,9 @@ def build(frame: UdpFrame) -> bytes:
     """The bytes of a datagram, with the checksums that belong there."""
     length = _UDP.size + len(frame.payload)
     head = _UDP.pack(frame.source_port, frame.destination_port, length, 0)
-    covered = _pseudo_header(frame.source, frame.destination, length) + head + frame.payload
-    check = _checksum(covered) or 0xFFFF  # zero would mean that there is no checksum
+    pseudo = _pseudo_header(frame.source, frame.destination, length)
+    whole = _checksum(pseudo + head + frame.payload) or 0xFFFF  # zero would mean that there is no checksum
+    check = whole if frame.finished else _unfinished(pseudo)
     udp = head[:6] + check.to_bytes(2) + frame.payload
     ethernet = _ETHERNET.pack(frame.destination_mac, frame.source_mac, ETH_TYPES[frame.family])
     if frame.family == 6:
@@ -84,11 +92,13 @@ def parse(data: bytes) -> UdpFrame:
     source_port, destination_port, length, check = _unpack(_UDP, udp, "UDP")
     if length != len(udp):
         raise BadMessage(f"the UDP header speaks of {length} bytes, and there are {len(udp)}")
+    pseudo = _pseudo_header(source, destination, length)
     unsummed = family == 4 and not check  # allowed in IPv4
-    if not unsummed and (not check or _checksum(_pseudo_header(source, destination, length) + udp)):
-        raise BadMessage(f"the UDP checksum {check:#06x} does not hold")
+    finished = unsummed or (check != 0 and not _checksum(pseudo + udp))
+    if not finished and check != _unfinished(pseudo):
+        raise BadChecksum(f"the UDP checksum {check:#06x} does not hold")
     ports, payload = (source_port, destination_port), udp[_UDP.size :]
-    return UdpFrame(source_mac, destination_mac, source, destination, *ports, payload, hops)
+    return UdpFrame(source_mac, destination_mac, source, destination, *ports, payload, hops, finished)
 
 
 Parts = tuple[bytes, bytes, int, bytes]  # source, destination, hops, what comes behind
@@ -123,7 +133,7 @@ def _ipv4(data: bytes) -> Parts:
     if not _IPV4.size <= length <= len(data):
         raise BadMessage(f"the IPv4 header speaks of {length} bytes, and there are {len(data)}")
     if _checksum(data[: _IPV4.size]):
-        raise BadMessage("the checksum of the IPv4 header does not hold")
+        raise BadChecksum("the checksum of the IPv4 header does not hold")
     return source, destination, hops, data[_IPV4.size : length]
 
 
@@ -132,6 +142,11 @@ def _pseudo_header(source: bytes, destination: bytes, length: int) -> bytes:
     if len(source) == 16:
         return source + destination + struct.pack("!IxxxB", length, UDP)
     return source + destination + struct.pack("!xBH", UDP, length)
+
+
+def _unfinished(pseudo: bytes) -> int:
+    """The checksum that a host leaves to its card: the sum so far, not complemented."""
+    return _checksum(pseudo) ^ 0xFFFF
 
 
 def _checksum(data: bytes) -> int:

@@ -37,7 +37,7 @@ class LabSite:
     @property
     def folder(self) -> Path:
         """As the configuration says, or with the lab, as long as that is up."""
-        return self._config.service.state or self._lab.directory / "controller"
+        return self._config.folder or self._lab.directory / "controller"
 
     @property
     def calls(self) -> list[str]:

@@ -60,13 +60,13 @@ def set_kernel(settings: dict[str, str]) -> None:
         (SETTINGS / name).write_text(value)
 
 
-def send_whole_checksums(interfaces: list[str]) -> None:
-    """Have checksums computed before a packet is sent, in the namespace that the calling thread is in.
+def send_whole_checksums(interfaces: list[str], whole: bool = True) -> None:
+    """Have checksums computed before a packet is sent, or not, in the namespace that the calling thread is in.
 
     A veth pair leaves them to hardware that it does not have; a userspace switch then passes on wrong ones.
     """
-    off = array.array("I", [ETHTOOL_STXCSUM, 0])
-    address, _ = off.buffer_info()
+    setting = array.array("I", [ETHTOOL_STXCSUM, not whole])
+    address, _ = setting.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for interface in interfaces:
             fcntl.ioctl(control, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))

@@ -14,7 +14,7 @@ from flowsieve.content.schema import shown
 from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
-from flowsieve.flow.punt import Punt, host_ports, with_ports
+from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
@@ -65,11 +65,14 @@ class ServiceSettings:
         return (*DISCOVERY_PUNTS, *calls)
 
     def entries(self, topology: Topology) -> int:
-        """How many entries that takes at the switch with most hosts: each host's calls have a limit of their own."""
-        most = max(
-            (host_ports(topology, switch) for switch in topology.switches), key=len, default=list[int]()
+        """How many entries that takes at the switch where it takes most: each port has limits of its own."""
+        return max(
+            (
+                len(with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch)))
+                for switch in topology.switches
+            ),
+            default=len(self.punts),
         )
-        return len(with_ports(self.punts, most))
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,12 @@ class Config:
     def finds(self) -> bool:
         """Whether the network is to be found, all of it or a part."""
         return self.finds_links or self.finds_hosts
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the controller remembers; None if that is with its lab."""
+        own = self.path.with_suffix(".state") if self.access is not None else None
+        return self.service.state or own
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller without any request yet."""

@@ -20,6 +20,7 @@ from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.switches.switch_log import SwitchLog
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.topology import Topology
@@ -35,6 +36,7 @@ from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
+from flowsieve.serving.state_folder import check_folder
 from flowsieve.southbound.fabric import Connected
 from flowsieve.southbound.numbered import NumberedSwitches
 
@@ -102,6 +104,7 @@ class Daemon:
 @asynccontextmanager
 async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
     """A controller that takes requests, for the time of an `async with` block; switches go on without it."""
+    check_folder(site.folder)
     service, metrics, router = config.service, Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
     try:
@@ -125,6 +128,8 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
             damping=DampingSettings(),
             watcher=metrics,
         )
+        switch_log = SwitchLog()
+        router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric:
             await _connected(dispatcher)
@@ -156,6 +161,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                             yield daemon
                 await inband.close()
             await _compact(dispatcher)
+            switch_log.end()
     finally:
         await journal.close()
 
@@ -201,6 +207,7 @@ def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> So
         journal_bytes=lambda: journal.size,
         inband=lambda: asdict(inband.counters),
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
+        floods=lambda: daemon.discoverer.floods,
     )
 
 
@@ -218,6 +225,7 @@ async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], Non
     async with serving(config, site) as daemon:
         gc.freeze()
         gc.enable()
+        _tell_start(daemon)
         ready(daemon, time.perf_counter() - start)
         ending = asyncio.create_task(stopped.wait())
         while not ending.done():
@@ -227,6 +235,22 @@ async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], Non
                 reread.clear()
                 await _reload(daemon)
             asked.cancel()
+        log.info("the controller of %s ends; switches go on with what they hold", site.name)
+
+
+def _tell_start(daemon: Daemon) -> None:
+    state = daemon.dispatcher.state
+    log.info(
+        "the controller of %s is at work: %d of %d switches are connected; %d subscriptions and %d advertisements "
+        "are known; it takes calls at %s%s",
+        daemon.site.name,
+        len(daemon.dispatcher.reachable),
+        len(state.topology.switches),
+        len(state.subscriptions),
+        len(state.advertisements),
+        ", ".join(daemon.site.calls),
+        " and in band" if daemon.config.service.inband else "",
+    )
 
 
 async def _reload(daemon: Daemon) -> None:

@@ -3,48 +3,139 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 
 from flowsieve.control.memory.recovery import last_found, recover
 from flowsieve.control.memory.sqlite_journal import look
+from flowsieve.control.repair.cabling import Cabling
+from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
+from flowsieve.errors import Refused
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.last_hop import deliveries_of
+from flowsieve.flow.punt import host_ports, link_ports, with_ports
+from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.site import Site, described
+from flowsieve.southbound.fabric import Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
 
 CONNECT_SECONDS = 10.0
+# What can be changed in a switch: content entries, service entries, meters, ports.
+KINDS = {
+    "install": "entries to install",
+    "modify": "entries to modify",
+    "remove": "entries to remove",
+    "service_install": "service entries to install",
+    "service_remove": "service entries to remove",
+    "meter_add": "meters to add",
+    "meter_modify": "meters to modify",
+    "meter_remove": "meters to remove",
+    "port_close": "ports to close",
+    "port_open": "ports to open",
+}
 
 
 async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
-    """What a controller would change in each switch if it started now; nothing is changed."""
+    """What a controller would change in each switch if it started now; nothing is changed.
+
+    A network that is yet to be found has no more in it than is known of it; what follows from finding it comes on top.
+    """
     past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
     state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
-    rewritten = deliveries_of(state.topology, config.index.encoding.family)
-    found: dict[str, dict[str, int]] = {}
     async with site.fabric(lambda event: None) as fabric:
         await fabric.wait_connected(CONNECT_SECONDS)
-        counted = NumberedSwitches(fabric, lambda: state.topology)
+        start = _Start(config, state, fabric)
+        await start.mend()
+        found = {switch: await start.changes(switch) for switch in state.topology.switches}
+    return {
+        switch: {kind: kinds[kind] for kind in KINDS if kinds[kind]}
+        for switch, kinds in found.items()
+        if kinds
+    }
+
+
+class _Start:
+    """A controller's start, as far as switches are concerned, over a state that was recovered."""
+
+    def __init__(self, config: Config, state: ControlState, fabric: Fabric) -> None:
+        self._config, self._state, self._fabric = config, state, fabric
+        self._switches = NumberedSwitches(fabric, lambda: state.topology)
+        self._deliveries = deliveries_of(state.topology, config.index.encoding.family)
+        self._closed: frozenset[Edge] = state.down
+
+    async def mend(self) -> None:
+        """Have the trees follow the cabling as the switches see it.
+
+        Fenced are then the dead links that were known before, and edges of the trees that have died since.
+        """
+        state, known = self._state, self._state.down
+        edges = frozenset(frozenset(edge) for tree in state.trees.trees for edge in tree.edges)
+        cabling = Cabling(state.topology, known)
         for switch in state.topology.switches:
-            belief = Belief(config.index.encoding, rewritten.get(switch))
-            there, strange = await fabric.look(switch)
-            strays = belief.read(counted.told(switch, there))
-            _, ops = belief.steps(changes_between(belief.held, state.table(switch)), None, ())
-            kinds = Counter(op.kind.name.lower() for op in [*strays, *ops])
-            kinds["remove"] += strange
-            if +kinds:
-                found[switch] = dict(+kinds)
-    return found
+            ports = dict.fromkeys(link_ports(state.topology, switch), False)
+            for port, up in (ports | dict(await self._switches.ports(switch))).items():
+                cabling.tell(switch, port, up)
+        if cabling.down != known:
+            with suppress(Refused):  # tables then stay as they are
+                state.rewire(cabling.down)
+        self._closed = (known | edges) & cabling.down
+
+    async def changes(self, switch: str) -> Counter[str]:
+        """What is changed at a switch, by its kind."""
+        return await self._entries(switch) + await self._service(switch) + await self._ports(switch)
+
+    async def _entries(self, switch: str) -> Counter[str]:
+        """Content entries, and what is in their place."""
+        state = self._state
+        belief = Belief(self._config.index.encoding, self._deliveries.get(switch), state.owner)
+        there, strange = await self._fabric.look(switch)
+        strays = belief.read(self._switches.told(switch, there))
+        changes = changes_between(belief.held, state.table(switch))
+        _, ops = belief.steps(changes, state.capacity(switch), state.partitions)
+        return Counter(op.kind.name.lower() for op in [*strays, *ops]) + Counter(remove=strange)
+
+    async def _service(self, switch: str) -> Counter[str]:
+        """Service entries, and the meters that limit them."""
+        topology, wanted = self._state.topology, self._config.service.punts
+        punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
+        todo = await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts))
+        return Counter(
+            service_install=todo.install,
+            service_remove=todo.remove,
+            meter_add=todo.new_limits,
+            meter_modify=todo.changed_limits,
+            meter_remove=todo.old_limits,
+        )
+
+    async def _ports(self, switch: str) -> Counter[str]:
+        """Ports to other switches that are closed, or opened; one that is not there can be neither."""
+        topology, fenced = self._state.topology, await self._switches.fences(switch)
+        there = set(link_ports(topology, switch)).intersection(await self._switches.ports(switch))
+        wanted = {
+            topology.port(switch, near)
+            for near in topology.linked(switch)
+            if frozenset((switch, near)) in self._closed
+        }
+        return Counter(port_close=len((wanted - fenced) & there), port_open=len((fenced - wanted) & there))
 
 
 def known_topology(config: Config, site: Site) -> Topology:
     """The network as far as it is known without asking any switch: as described, or as it was found before."""
     if not config.finds:
         return site.topology
-    past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
-    found = last_found(past)
+    found = _found(config, site)
     return described(found, site.topology) if found is not None else site.topology
+
+
+def is_found(config: Config, site: Site) -> bool:
+    """Whether all of the network is known: described, or found before."""
+    return not config.finds or _found(config, site) is not None
+
+
+def _found(config: Config, site: Site) -> Topology | None:
+    return last_found(look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology)))

@@ -141,6 +141,17 @@ class LiveSwitches(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PuntChanges:
+    """How many service entries, and limits (meters) of theirs, have to be made, changed and taken out."""
+
+    install: int = 0
+    remove: int = 0
+    new_limits: int = 0
+    changed_limits: int = 0
+    old_limits: int = 0
+
+
 class Fabric(LiveSwitches, Protocol):
     """Live switches and the connections to them, which last for the time of an `async with` block.
 
@@ -162,4 +173,8 @@ class Fabric(LiveSwitches, Protocol):
 
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
         """The entries that `read` would give, and how many it would remove; nothing is changed."""
+        ...
+
+    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> PuntChanges:
+        """What `punt` would change; nothing is changed."""
         ...

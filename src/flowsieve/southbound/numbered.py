@@ -77,8 +77,11 @@ class NumberedSwitches(LiveSwitches):
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch exactly these."""
-        here = [punt if punt.port == ANY_PORT else punt.at(self._number(switch, punt.port)) for punt in punts]
-        await self._switches.punt(switch, here)
+        await self._switches.punt(switch, self.numbered(switch, punts))
+
+    def numbered(self, switch: str, punts: Sequence[Punt]) -> list[Punt]:
+        """Punts by the switch's own port numbers."""
+        return [punt if punt.port == ANY_PORT else punt.at(self._number(switch, punt.port)) for punt in punts]
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port."""

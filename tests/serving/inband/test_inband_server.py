@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -16,7 +17,7 @@ from patience import run
 
 from flowsieve.client.inband_transport import InbandTransport
 from flowsieve.errors import BadInput, BadMessage, ControlLost, Refused, SwitchError
-from flowsieve.header.frame import parse
+from flowsieve.header.frame import build, parse
 from flowsieve.protocol.call import call_key
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, decode, encode, unpack_answer
 from flowsieve.serving.inband.inband_server import InbandServer, beside
@@ -238,6 +239,58 @@ def test_what_switches_say_to_each_other_is_passed_over_and_not_counted():
         network = Network(CountingHandler(), FAIR)
         network.server.heard(PuntedPacket(SWITCH, 1, bytes(12) + b"\x88\xcc" + bytes(40)))
         assert network.server.counters.received == 0
+
+    run(main())
+
+
+def unfinished(network: Network, port: int) -> PuntedPacket:
+    frame = replace(parse(network.frame(port, encode(call(host=f"h{port}")))), finished=False)
+    return PuntedPacket(SWITCH, port, build(frame))
+
+
+def test_an_unfinished_checksum_is_taken_at_a_hosts_port_and_nowhere_else(caplog):
+    async def main() -> None:
+        network = Network(CountingHandler(), FAIR)
+        network.server.heard(unfinished(network, 1))
+        await settle()
+        assert not caplog.records
+        for _ in range(50):
+            network.server.heard(unfinished(network, 100))
+        await settle()
+        counters = network.server.counters
+        assert (counters.completed, counters.answered, counters.unfinished) == (1, 1, 50)
+        (line,) = [record.getMessage() for record in caplog.records]
+        assert "a call from port 100 of switch s1 is dropped: its checksum is unfinished" in line
+        assert "ethtool -K INTERFACE tx off" in line
+
+    run(main())
+
+
+def test_what_is_dropped_is_told_once_for_each_port_and_reason_and_again_much_later(caplog):
+    async def main() -> None:
+        network = Network(CountingHandler(), FAIR)
+        damaged = bytearray(network.frame(2, encode(call(host="h2"))))
+        damaged[-1] ^= 1
+        for _ in range(100):
+            network.server.heard(PuntedPacket(SWITCH, 2, bytes(damaged)))
+            network.server.heard(PuntedPacket(SWITCH, 2, network.frame(2, b"nonsense")))
+            network.server.heard(packet(network, call(host="h3"), port=2))
+            network.server.heard(packet(network, call(host="h3"), port=200))
+        first = [record.getMessage() for record in caplog.records]
+        assert [line.split(": ")[1][:12] for line in first] == [
+            "the UDP chec",
+            "8 bytes that",
+            "this is no p",
+        ]
+        counters = network.server.counters
+        assert (counters.bad_checksum, counters.malformed, counters.forged, counters.foreign) == (100,) * 4
+        await asyncio.sleep(5)  # a host that is not found by then is not about to be
+        network.server.heard(packet(network, call(host="h3"), port=200))
+        assert "port 200 of switch s1 is dropped (and 100 before it): no host" in caplog.messages[-1]
+        await asyncio.sleep(600)
+        network.server.heard(PuntedPacket(SWITCH, 2, bytes(damaged)))
+        assert "dropped (and 99 before it): the UDP checksum" in caplog.messages[-1]
+        assert len(caplog.messages) == 5
 
     run(main())
 

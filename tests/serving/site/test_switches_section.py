@@ -99,7 +99,7 @@ def test_hosts_that_are_found_take_their_part_of_a_table(path: Path) -> None:
     before = state.capacity("s1")
     many = Topology.make([("s1", "s2")], {f"h{n}": "s1" for n in range(20)}, ["s1", "s2"])
     state.grow(many)
-    assert (before, state.capacity("s1")) == (100 - 3, 100 - 3 - 2 * 20)
+    assert (before, state.capacity("s1")) == (100 - 3, 100 - 3 - 3 * 20 - 1)
     assert state.capacity("s1") == 100 - config.service.entries(many)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 
 from flowsieve.control.discovery.differences import Difference, differences
 from flowsieve.control.discovery.discovery_state import INTERVAL_SECONDS, DiscoveryState
-from flowsieve.control.discovery.findings import Findings
+from flowsieve.control.discovery.findings import Findings, SwitchPort
 from flowsieve.errors import BadTopology, SwitchError
-from flowsieve.flow.punt import LLDP, Punt
+from flowsieve.flow.punt import FRAMES_OF_A_PORT, LLDP, Punt
 from flowsieve.network.mend import Edge
 from flowsieve.network.names import Names
 from flowsieve.network.topology import Topology
@@ -28,7 +28,7 @@ from flowsieve.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# What switches have to hand over for it; the rate is for beacons on all ports at once.
+# What switches have to hand over for it; the rate is for beacons on all ports together of which nothing is known yet.
 PUNTS = (Punt.of_type(LLDP, rate=1000),)
 
 
@@ -59,6 +59,7 @@ class Discoverer:
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._watch: asyncio.Task[None] | None = None
         self._told: frozenset[Difference] = frozenset()
+        self._flooding: frozenset[SwitchPort] = frozenset()
         self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
 
     @property
@@ -71,6 +72,11 @@ class Discoverer:
         """In what the network is not as described; nothing if it was not described."""
         described = self._described()
         return differences(self.findings, described, self._closed()) if described is not None else ()
+
+    @property
+    def floods(self) -> dict[SwitchPort, float]:
+        """The ports from which too many LLDP frames come, and how many in a second reach us."""
+        return self.discovery.rates.floods(_now())
 
     def heard(self, event: SwitchEvent) -> None:
         """Take note of an event; on the loop. It never waits and never raises."""
@@ -118,7 +124,7 @@ class Discoverer:
                     await self._switches.send_packet(switch, port, frame)
                 await asyncio.sleep(self.discovery.interval)
         except SwitchError as error:
-            log.info("switch %s sends no more beacons: %s", switch, error)  # it will connect anew
+            log.debug("switch %s sends no more beacons: %s", switch, error)  # it will connect anew
         except BadTopology as error:
             log.warning("switch %s is left out of discovery: %s", switch, error)
 
@@ -134,6 +140,24 @@ class Discoverer:
             for each in sorted(self._told - now, key=str):
                 log.info("no longer so: %s", each)
             self._told, before = (now & before) | (self._told & now), now
+            self._tell_floods(self.floods)
+
+    def _tell_floods(self, floods: Mapping[SwitchPort, float]) -> None:
+        described = self._described()
+        for place in sorted(floods.keys() - self._flooding):
+            known = described is not None and place.switch in described.switches
+            near = described.behind(place.switch, place.port) if described is not None and known else None
+            log.warning(
+                "%s floods: %.0f LLDP frames a second reach us from it%s, where a link sends one; switches hand over "
+                "%d of a port at most and drop the rest, so no link is disturbed",
+                place,
+                floods[place],
+                f" ({near} is there)" if near is not None else "",
+                FRAMES_OF_A_PORT,
+            )
+        for place in sorted(self._flooding - floods.keys()):
+            log.info("%s floods no more", place)
+        self._flooding = frozenset(floods)
 
 
 def _now() -> float:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flowsieve.control.discovery.findings import Findings, FoundHost, FoundLink, SwitchPort
+from flowsieve.control.discovery.frame_rates import FrameRates
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.network.frame_sender import sender
 from flowsieve.network.lldp import Beacon, check_key, is_lldp
@@ -52,6 +53,7 @@ class DiscoveryState:
         self.interval = interval
         self.rejected = 0
         self.last_rejection: str | None = None
+        self.rates = FrameRates()
         self._key = check_key(key)
         self._keep = interval * kept
         self._count = 0
@@ -113,6 +115,7 @@ class DiscoveryState:
             return  # it just came up or went down: packets and reports of ports cross each other
         try:
             if is_lldp(packet.data):
+                self.rates.note(place, now)
                 self._note_link(self._origin(Beacon.parse(packet.data, self._key), now), place, now)
             else:
                 self._note_host(packet.data, place, now)
@@ -191,6 +194,7 @@ class DiscoveryState:
 
     def _forget(self, place: SwitchPort) -> None:
         """Forget what was behind a port."""
+        self.rates.forget(place)
         self._sent.pop(place, None)
         self._linked.pop(place, None)
         self._sightings = {

@@ -15,6 +15,7 @@ from flowsieve.control.memory.journal import Rewired
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.repair.damping import Damping, DampingSettings, dispensable
 from flowsieve.control.repair.fences import Fences
+from flowsieve.control.repair.link_log import LinkLog
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
@@ -42,6 +43,7 @@ class Mender:
         self._troubled_at: float | None = None  # since when the trees do not follow the cabling
         self._recable = asyncio.Event()  # links came or went, or a fence may be opened
         self._opening: set[Edge] = set()
+        self._log = LinkLog()
 
     def grow(self) -> None:
         """Go over to the topology that the state has now; links that were not down before are up."""
@@ -109,6 +111,7 @@ class Mender:
     def _check(self) -> None:
         """See whether the trees have to follow, and whether requests have to wait for it."""
         closed, down, state = self.fences.closed, self._down, self._core.state
+        self._log.tell(self._topology, self._cabling.down, self.suppressed)
         self._look_again()
         if down != state.down:
             self._troubled_at = _now() if self._troubled_at is None else self._troubled_at

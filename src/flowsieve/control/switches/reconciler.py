@@ -111,6 +111,7 @@ class Reconciler:
         """Make one batch of what is to be done; what comes of it does not count if doubts come up meanwhile."""
         core = self._core
         belief, doubts, strays, known = self.belief, self._doubts, [], self.belief.known
+        why = self.trouble
         if not belief.known:
             flows = await core.switches.read(self.switch)
             if self._doubts != doubts:
@@ -129,6 +130,8 @@ class Reconciler:
             self.operations += len(strays) + len(ops)
             if not known:
                 core.watcher.repaired(self.switch, len(strays) + len(ops))
+                count = len(strays) + len(ops)
+                log.info("switch %s: its table is set right by %d operations (%s)", self.switch, count, why)
         self.trouble = None
         self._reached = version
         self._tell()

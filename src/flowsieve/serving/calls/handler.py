@@ -24,7 +24,7 @@ from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_
 from flowsieve.protocol.call import HELLO, Call
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.leases import Leases
-from flowsieve.serving.calls.sessions import ClientSession, ClientSessions
+from flowsieve.serving.calls.sessions import ClientSession, ClientSessions, session_text
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.fair_shares import FairShares
 from flowsieve.tasks import Tasks
@@ -207,6 +207,7 @@ class CallHandler:
             if call.op == "bye":
                 client.hears(call.number)  # what comes late is not carried out
                 await self._end(call.session)
+                self._said_goodbye(call, client)
             holds = len(self.service.ledger.holds(call.session))
             return {"ok": {"holds": holds, "lease": self.leases.seconds}}
         except FlowsieveError as error:
@@ -280,8 +281,14 @@ class CallHandler:
                             exc_info=told if unexpected else None,
                         )
 
+    def _said_goodbye(self, call: Call, client: ClientSession) -> None:
+        if not client.left:
+            client.left = True
+            log.info("host %s: session %s has ended, as it asked", call.host, session_text(call.session))
+
     async def _forget(self, session: str) -> None:
         """End all that a silent session holds; if the journal cannot be written, or we err, try again later."""
+        held = len(self.service.ledger.holds(session))
         try:
             async with self._endings:
                 await self._end(session)
@@ -292,7 +299,14 @@ class CallHandler:
         if ledger.holds(session) or (client is not None and client.under_way):
             self.leases.renew(session, time.monotonic())
         elif not self.leases.runs(session):  # else it came back meanwhile
-            log.info("session %s has fallen silent and is over", session)
+            if client is None or not client.left:
+                whose = client.host if client is not None else "unknown"
+                log.info(
+                    "host %s: session %s has fallen silent and is over, with %d subscriptions and advertisements",
+                    whose,
+                    session_text(session),
+                    held,
+                )
             ledger.forget(session)
             self._sessions.leave(session)
             if self._observer is not None:

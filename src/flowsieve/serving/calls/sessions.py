@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 
 from flowsieve.errors import BadMessage, Busy, Denied
 from flowsieve.protocol.answer import Answer
+
+log = logging.getLogger(__name__)
 
 MOST = 65_536
 MOST_OF_A_HOST = 4_096
@@ -21,6 +24,7 @@ class ClientSession:
     answers: dict[int, Answer] = field(default_factory=dict)
     over: int = 0  # it has the answers to all calls below this number
     under_way: int = 0
+    left: bool = False  # it said goodbye
 
     def hears(self, below: int) -> None:
         """It has the answers to all calls below a number, and will not repeat any of these."""
@@ -55,6 +59,7 @@ class ClientSessions:
                 raise Busy(
                     f"there are {len(self._sessions)} sessions, {self._by_host[host]} of host {host!r}; end some"
                 )
+            log.info("host %s: session %s begins", host, session_text(session))
             return self.restore(session, host)
         if known.host != host:
             raise Denied(f"this session is not one of host {host!r}; begin another")
@@ -76,3 +81,8 @@ class ClientSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+
+def session_text(session: str) -> str:
+    """A session as the log has it: enough of it to find it by."""
+    return session[:8]

@@ -33,8 +33,11 @@ class Tokens:
         endpoint = self.topology.endpoint(host)
         if endpoint.kind is not EndpointKind.HOST:
             raise BadInput(f"{host!r} is a {endpoint.kind.value}, and tokens are for hosts")
-        switch = endpoint.switch
-        told = f"{host}\0{switch}\0{self.topology.number(switch, host)}".encode()
+        return self.at(host, endpoint.switch, self.topology.number(endpoint.switch, host))
+
+    def at(self, host: str, switch: str, number: int) -> str:
+        """The token that a host will have once it is found at a port, by the switch's own number for it."""
+        told = f"{host}\0{switch}\0{number}".encode()
         return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
 
     def valid(self, host: str, token: str) -> bool:

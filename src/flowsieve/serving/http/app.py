@@ -73,7 +73,7 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
         """The controller and its network in a few figures."""
-        return views.status(dispatcher)
+        return views.status(dispatcher, metrics.floods if metrics is not None else {})
 
     @app.get("/v1/topology")
     async def topology() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import is_unicode
+from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
@@ -25,8 +26,8 @@ def health(dispatcher: Dispatcher) -> dict[str, Any]:
     return {"ready": not troubles and dispatcher.mended, "mended": dispatcher.mended, "troubles": troubles}
 
 
-def status(dispatcher: Dispatcher) -> dict[str, Any]:
-    """The controller and its network in a few figures."""
+def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[str, Any]:
+    """The controller and its network in a few figures; `floods` are the ports that flood, with frames a second."""
     state = dispatcher.state
     sizes = [len(state.table(switch)) for switch in state.topology.switches]
     return {
@@ -37,6 +38,11 @@ def status(dispatcher: Dispatcher) -> dict[str, Any]:
         "links": len(state.topology.links),
         "down": sorted(sorted(edge) for edge in state.down),
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
+        "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
+        "floods": [
+            {"switch": place.switch, "port": place.port, "frames": round(rate)}
+            for place, rate in sorted(floods.items())
+        ],
         "subscriptions": len(state.subscriptions),
         "advertisements": len(state.advertisements),
         "flows": sum(sizes),

@@ -1,7 +1,10 @@
 """Calls that come through the network itself: a switch hands them over, and the answer goes back out of the same port.
 
 Which host calls is told by the port that the call came in on, not by what it says. Whatever comes, nothing here
-raises, waits, or grows without bound.
+raises, waits, or grows without bound. What is dropped is counted by its reason, and told (`drop_log`).
+
+A checksum that the host left to its card is taken from a host's own port, where there is no way on which the packet
+could have been damaged; from elsewhere it is not.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flowsieve.content.schema import shown
-from flowsieve.errors import BadMessage, Denied, FlowsieveError, OtherVersion, SwitchError
+from flowsieve.errors import BadChecksum, BadMessage, Denied, FlowsieveError, OtherVersion, SwitchError
 from flowsieve.flow.punt import LLDP
 from flowsieve.header.frame import UdpFrame, build, parse
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
@@ -34,6 +37,7 @@ from flowsieve.protocol.call_datagram import (
 from flowsieve.protocol.version import VERSION
 from flowsieve.serving.fair_shares import FairShares
 from flowsieve.serving.inband.answer_cache import AnswerCache, SwitchPort
+from flowsieve.serving.inband.drop_log import DropLog, DropReason
 from flowsieve.southbound.fabric import PuntedPacket
 from flowsieve.tasks import noted
 
@@ -55,6 +59,11 @@ class InbandCounters:
 
     received: int = 0  # packets
     malformed: int = 0  # … that say nothing
+    bad_checksum: int = 0  # … that were damaged on the way
+    unfinished: int = (
+        0  # … whose sender left the checksum to a card, dropped since they came from no host's port
+    )
+    completed: int = 0  # the same from a host's own port: these are taken
     other_version: int = 0  # … of another version of the protocol
     foreign: int = 0  # … from a port that is no host's
     forged: int = 0  # calls in the name of another host than the port's
@@ -89,6 +98,7 @@ class InbandServer:
         self._under_way: set[tuple[SwitchPort, bytes, int, bytes]] = set()
         self._sending = 0
         self._kept = AnswerCache()
+        self._drops = DropLog()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -99,8 +109,10 @@ class InbandServer:
         self._count("received")
         try:
             self._take(packet)
-        except BadMessage:
-            self._count("malformed")
+        except BadChecksum as error:
+            self._drop((packet.switch, packet.port), DropReason.BAD_CHECKSUM, str(error))
+        except BadMessage as error:
+            self._drop((packet.switch, packet.port), DropReason.MALFORMED, str(error))
         except Exception:  # our own mistake: go on with the next packet
             log.exception("a packet from port %d of switch %s was not understood", packet.port, packet.switch)
 
@@ -115,17 +127,23 @@ class InbandServer:
         frame = parse(packet.data)
         if frame.destination not in ADDRESSES or frame.destination_port != CONTROL_PORT:
             raise BadMessage("a packet to somebody else")
-        datagram = decode(frame.payload)
         place = packet.switch, packet.port
         host = self._host_at(*place)
+        if not frame.finished:
+            if host is None:
+                why = "its checksum is unfinished, and no host is known at that port"
+                self._drop(place, DropReason.UNFINISHED, why)
+                return
+            self._count("completed")
+        datagram = decode(frame.payload)
         if host is None:
-            self._count("foreign")
+            self._drop(place, DropReason.FOREIGN, "no host is known at that port")
         elif isinstance(datagram, CallDatagram):
             self._take_call(place, host, frame, datagram)
         elif isinstance(datagram, Unreadable):
-            self._count("other_version")
+            wrong = OtherVersion(client=datagram.version, controller=VERSION)
+            self._drop(place, DropReason.OTHER_VERSION, str(wrong))
             if datagram.key is not None:
-                wrong = OtherVersion(client=datagram.version, controller=VERSION)
                 self._answer(place, frame, datagram.key, answer_of(wrong))
         elif isinstance(datagram, More):
             self._send_all(place, frame, self._more(place, datagram))
@@ -136,8 +154,8 @@ class InbandServer:
         name = place, frame.source, frame.source_port, frame.payload
         said = call.message.get("host")
         if said != host:
-            self._count("forged")
             wrong = Denied(f"this is no port of host {shown(said)}; right is the name of the host itself")
+            self._drop(place, DropReason.FORGED, str(wrong))
             self._answer(place, frame, call.key, answer_of(wrong))
         elif name in self._under_way:
             self._count("repeated")
@@ -205,6 +223,10 @@ class InbandServer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(noted)
+
+    def _drop(self, place: SwitchPort, reason: DropReason, why: str) -> None:
+        self._count(reason.counter)
+        self._drops.note(place, reason, why, asyncio.get_running_loop().time())
 
     def _count(self, what: str) -> None:
         self.counters = replace(self.counters, **{what: getattr(self.counters, what) + 1})

@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from flowsieve.control.discovery.differences import Difference, DifferenceKind
+from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.network.mend import Edge
 
@@ -26,6 +27,7 @@ class Sources:
     journal_bytes: Callable[[], int] | None = None
     inband: Callable[[], Mapping[str, int]] = dict
     differences: Callable[[], Collection[Difference]] = tuple
+    floods: Callable[[], Mapping[SwitchPort, float]] = dict
 
 
 class Gauges(Collector):
@@ -79,6 +81,7 @@ def _links(sources: Sources) -> Iterator[Metric]:
     for kind in DifferenceKind:
         differences.add_metric([kind.value], kinds[kind])
     yield differences
+    yield _one("ports_flooding", "Ports from which too many LLDP frames come", len(sources.floods()))
 
 
 def _service(sources: Sources) -> Iterator[Metric]:

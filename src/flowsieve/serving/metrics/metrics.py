@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 
 from flowsieve.client.stats import Stats
 from flowsieve.content.schema import shown
+from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.errors import BadMessage
 from flowsieve.protocol.answer import KINDS
 from flowsieve.protocol.call import OPS
@@ -149,6 +150,12 @@ class Metrics:
     def watch(self, sources: Sources) -> None:
         """From now on, read these whenever somebody asks."""
         self._gauges.sources = sources
+
+    @property
+    def floods(self) -> Mapping[SwitchPort, float]:
+        """The ports from which too many LLDP frames come, and how many in a second."""
+        sources = self._gauges.sources
+        return sources.floods() if sources is not None else {}
 
     def render(self) -> bytes:
         """All figures as they are now, in Prometheus' text format (`CONTENT_TYPE`)."""

@@ -88,7 +88,8 @@ class OwnSite:
 
     @property
     def folder(self) -> Path:
-        return self._config.service.state or self._config.path.with_suffix(".state")
+        assert self._config.folder is not None
+        return self._config.folder
 
     @property
     def calls(self) -> list[str]:

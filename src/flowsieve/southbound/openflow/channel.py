@@ -27,7 +27,7 @@ from flowsieve.southbound.openflow.entries import within
 from flowsieve.southbound.openflow.events import BatchApplied, EntriesListed, MetersListed, PortsListed
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
-from flowsieve.southbound.openflow.punts import changes
+from flowsieve.southbound.openflow.punts import Changes, changes
 from flowsieve.southbound.openflow.switch_session import Lost, Notice, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
@@ -168,8 +168,7 @@ class Channel:
         refused = f"switch {self.switch} does not hand over packets as it is asked to"
         async with self._asking(lost, refused) as session:
             ask, connection = session.ask, session.connection
-            entries = (await ask(connection.list_service(), EntriesListed)).entries
-            todo = changes(entries, (await ask(connection.list_meters(), MetersListed)).meters, punts)
+            todo = await _punts_to_change(session, punts)
             for meters, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
                 if meters:
                     await ask(connection.change_meters(meters, how), BatchApplied)
@@ -178,6 +177,11 @@ class Channel:
             if todo.old_meters:
                 await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
             return bool(todo)
+
+    async def look_at_punts(self, punts: Sequence[Punt]) -> Changes:
+        """What `punt` would change; nothing is changed."""
+        async with self._asking(f"what switch {self.switch} hands over cannot be read") as session:
+            return await _punts_to_change(session, punts)
 
     async def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""
@@ -258,6 +262,13 @@ class Channel:
     def _deadline(self) -> float:
         """Until when a request that comes now waits for a connection."""
         return asyncio.get_running_loop().time() + self._timing.connect
+
+
+async def _punts_to_change(session: SwitchSession, punts: Sequence[Punt]) -> Changes:
+    """What makes the service entries of a switch those that are wanted."""
+    entries = (await session.ask(session.connection.list_service(), EntriesListed)).entries
+    meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
+    return changes(entries, meters, punts)
 
 
 def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:

@@ -14,7 +14,14 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
 from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
-from flowsieve.southbound.fabric import Connected, Disconnected, Fabric, Report, SwitchEvent
+from flowsieve.southbound.fabric import (
+    Connected,
+    Disconnected,
+    Fabric,
+    PuntChanges,
+    Report,
+    SwitchEvent,
+)
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
@@ -160,6 +167,12 @@ class OpenFlowFabric(Fabric):
         """Make the service entries of a switch, and their limits, exactly these."""
         if await self._channel(switch).punt(punts):
             await self._datapath.follow()
+
+    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> PuntChanges:
+        """What `punt` would change; nothing is changed."""
+        todo = await self._channel(switch).look_at_punts(punts)
+        counts = todo.install, todo.remove, todo.new_meters, todo.changed_meters, todo.old_meters
+        return PuntChanges(*map(len, counts))
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""
