@@ -50,7 +50,7 @@ class CallHandler:
     """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
-    is believed.
+    is believed. `standing_by` says why nothing can be done for anybody, if that is so.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class CallHandler:
         lease: float = LEASE_SECONDS,
         observer: Observer | None = None,
         most: int = MOST_AT_ONCE,
+        standing_by: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.service = service
         self.groups = groups
@@ -71,6 +72,7 @@ class CallHandler:
         self._tokens = tokens
         self._observer = observer
         self.most = most
+        self._standing_by = standing_by
         self._numbers = count(1)
         self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
         self._sessions = ClientSessions()
@@ -127,6 +129,8 @@ class CallHandler:
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(TICK_SECONDS)
+                if self._standing_by() is not None:
+                    continue  # clients are not to blame for not being heard
                 for session in self.leases.ended(time.monotonic()):
                     client = self._sessions.find(session)
                     if client is not None and client.under_way:
@@ -138,6 +142,8 @@ class CallHandler:
     # One call.
 
     def _check(self, call: Call, host: str | None) -> None:
+        if why := self._standing_by():
+            raise Busy(f"this controller stands by: {why}")
         hosts = self.service.state.topology.hosts
         if call.host not in hosts:
             raise BadInput(f"there is no host {shown(call.host)}{nearest(call.host, hosts)}")

@@ -6,7 +6,6 @@ import asyncio
 import socket
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
-from pathlib import Path
 from typing import Self
 
 from starlette.types import ASGIApp
@@ -14,7 +13,7 @@ from starlette.types import ASGIApp
 from flowsieve.errors import BadInput
 from flowsieve.serving.descriptors import room_for_clients
 from flowsieve.serving.http.http_connection import HttpConnection, HttpServerState, QuickRoute
-from flowsieve.southbound.socket_address import SocketAddress
+from flowsieve.southbound.socket_address import ReservedAddress, SocketAddress
 
 MOST_CONNECTIONS = 4096
 BACKLOG = 1024  # connections not accepted yet
@@ -22,7 +21,7 @@ CHECK_SECONDS = 0.5
 
 
 class HttpServer:
-    """An application at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
+    """An application at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
     Requests to a `quick` route, by method and URL, do not go to the application.
     """
@@ -30,23 +29,19 @@ class HttpServer:
     def __init__(
         self,
         app: ASGIApp,
-        addresses: Sequence[str],
+        addresses: Sequence[str | ReservedAddress],
         quick: Mapping[tuple[bytes, bytes], QuickRoute] | None = None,
     ) -> None:
-        self._addresses = tuple(SocketAddress.parse(address) for address in addresses)
+        self._addresses = addresses
         most = min(MOST_CONNECTIONS, room_for_clients())
         self._state = HttpServerState(app, quick or {}, most, _date())
+        self._reserved: Sequence[ReservedAddress] = ()
         self._servers: list[asyncio.Server] = []
 
     async def __aenter__(self) -> Self:
-        for address in self._addresses:
-            try:
-                server = await address.serve(lambda: HttpConnection(self._state), BACKLOG)
-            except OSError as error:
-                await self._close()
-                why = error.strerror or error
-                raise BadInput(f"requests cannot be taken at {address}: {why}") from None
-            self._servers.append(server)
+        self._reserved = await reserve(self._addresses)
+        for each in self._reserved:
+            self._servers.append(await each.serve(lambda: HttpConnection(self._state)))
         self._state.tasks.add(asyncio.create_task(self._check()))
         return self
 
@@ -69,15 +64,28 @@ class HttpServer:
                 connection.check_time(now())
 
     async def _close(self) -> None:
-        for server, address in zip(self._servers, self._addresses, strict=False):
-            server.close()
-            if address.path is not None:
-                Path(address.path).unlink(missing_ok=True)
+        for each in self._reserved:
+            each.close()
         for connection in tuple(self._state.connections):
             connection.abort()
         for task in self._state.tasks:
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+
+
+async def reserve(addresses: Sequence[str | ReservedAddress]) -> list[ReservedAddress]:
+    """Addresses where requests will be taken, and nobody else can listen; BadInput if somebody does."""
+    done: list[ReservedAddress] = []
+    for address in addresses:
+        try:
+            if isinstance(address, str):
+                address = await SocketAddress.parse(address).reserve(BACKLOG)
+        except OSError as error:
+            for each in done:
+                each.close()
+            raise BadInput(f"requests cannot be taken at {address}: {error.strerror or error}") from None
+        done.append(address)
+    return done
 
 
 def _date() -> bytes:
