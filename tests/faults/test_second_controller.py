@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import httpx
 import pytest
@@ -58,6 +60,15 @@ async def call(there: Foreign) -> httpx.Response:
         return await client.post("http://controller/v1/calls", json=hello)
 
 
+async def would_change(there: Foreign, hatchery: Hatchery) -> Mapping[str, Any]:
+    """What `--dry-run` says."""
+    out = there.folder / "dry-run"
+    started = hatchery.start(there.command("--dry-run", "--json"), out, there.folder / "dry-run-errors")
+    assert await asyncio.to_thread(started.ended, PATIENCE)
+    told: Mapping[str, Any] = json.loads(out.read_text())["changes"]
+    return told
+
+
 def with_content(there: Foreign) -> frozenset[str]:
     """The switches that hold entries for events."""
     return frozenset(each for each, table in there.tables().items() if any("=ff0e:" in row for row in table))
@@ -69,6 +80,7 @@ def test_a_second_controller_says_so_and_stands_by_while_events_flow(hatchery: H
         await first.populate()
         await first.became_ready()
         with first.watched() as watch:
+            assert (await would_change(second, hatchery)).keys() == SWITCHES
             told = await second.start()
             assert HELD in told["standing_by"]
             health = await second.ask("/v1/ready")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import peer
@@ -21,6 +21,7 @@ from flowsieve.header.address import Prefix
 from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.fabric import Claim, Connected, SwitchEvent
 from flowsieve.southbound.openflow import mastership
+from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
 numbers = iter(range(1, 1000))
@@ -173,14 +174,22 @@ def test_one_switch_of_another_keeps_us_from_all_also_from_new_ones(open_vswitch
     play(story)
 
 
+@pytest.mark.parametrize("silent", [True, False], ids=["silent", "gone"])
 def test_a_switch_that_is_away_holds_up_the_others_for_a_moment_only(
-    open_vswitch: OpenVSwitch, tmp_path: Path
+    open_vswitch: OpenVSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: bool
 ) -> None:
     bridges = Bridges(open_vswitch, 1)
+    if not silent:
+        monkeypatch.setattr(mastership, "LOOK_SECONDS", PATIENCE_S)
 
     async def story() -> None:
-        there = bridges.addresses | {"away": f"unix:{tmp_path}/nobody"}
-        async with bridges.controlled(FixedClaim(5), there) as (one, _):
+        path = tmp_path / "away"
+        async with AsyncExitStack() as stack:
+            if silent:
+                server = await asyncio.start_unix_server(say_nothing, path)
+                await stack.enter_async_context(server)
+            there = bridges.addresses | {"away": f"unix:{path}"}
+            one, _ = await stack.enter_async_context(bridges.controlled(FixedClaim(5), there))
             while set(one.missing) != {"away"}:
                 await asyncio.sleep(0.01)
 
@@ -244,6 +253,34 @@ def test_of_two_that_begin_at_once_not_both_go_on(open_vswitch: OpenVSwitch) -> 
     play(story)
 
 
+async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A switch that has hung up."""
+    with suppress(ConnectionError):
+        await reader.read()
+    writer.transport.abort()
+
+
+async def without_roles(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: bool, barriers: bool = True
+) -> None:
+    """A switch that knows no roles, and says so or not; without `barriers` it falls silent after its features."""
+    frames = peer.Frames()
+    writer.write(peer.hello(5))
+    try:
+        while data := await reader.read(4096):
+            for frame in frames.feed(data):
+                if frame.type == ofp.OFPT_FEATURES_REQUEST:
+                    writer.write(peer.features(frame.xid))
+                elif frame.type == ofp.OFPT_BARRIER_REQUEST and barriers:
+                    writer.write(peer.barrier(frame.xid))
+                elif frame.type == ofp.OFPT_ROLE_REQUEST and answers:
+                    writer.write(peer.error(frame.xid, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_TYPE))
+    except ConnectionError:
+        pass  # it was closed
+    finally:
+        writer.transport.abort()
+
+
 @pytest.mark.parametrize("answers", [True, False], ids=["with an error", "with nothing"])
 def test_a_switch_that_knows_no_roles_is_told_of_once_and_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, answers: bool
@@ -254,17 +291,7 @@ def test_a_switch_that_knows_no_roles_is_told_of_once_and_used(
     async def switch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal met
         met += 1
-        frames = peer.Frames()
-        writer.write(peer.hello(5))
-        while data := await reader.read(4096):
-            for frame in frames.feed(data):
-                if frame.type == ofp.OFPT_FEATURES_REQUEST:
-                    writer.write(peer.features(frame.xid))
-                elif frame.type == ofp.OFPT_BARRIER_REQUEST:
-                    writer.write(peer.barrier(frame.xid))
-                elif frame.type == ofp.OFPT_ROLE_REQUEST and answers:
-                    writer.write(peer.error(frame.xid, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_TYPE))
-        writer.close()
+        await without_roles(reader, writer, answers)
 
     async def story() -> None:
         path = tmp_path / "switch"
@@ -282,3 +309,29 @@ def test_a_switch_that_knows_no_roles_is_told_of_once_and_used(
     play(story)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1 and "switch s1 knows no roles" in told[0], told
+
+
+def test_a_switch_that_connects_anew_before_it_was_ours_is_asked_over_the_new_connection(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        path, heard = tmp_path / "controller", list[SwitchEvent]()
+        fabric = OpenFlowFabric(
+            {},
+            listen=f"unix:{path}",
+            identities={"s1": switch_id(7)},
+            claim=FixedClaim(5),
+            timing=PATIENT,
+            report=heard.append,
+        )
+        async with fabric, asyncio.TaskGroup() as group:
+            old = group.create_task(without_roles(*await asyncio.open_unix_connection(path), False, False))
+            while fabric._channels["s1"]._latest is None:
+                await asyncio.sleep(0.01)
+            new = group.create_task(without_roles(*await asyncio.open_unix_connection(path), True))
+            await fabric.wait_connected(PATIENCE_S)
+            await old  # it was closed
+            assert heard == [Connected("s1")]
+            new.cancel()
+
+    play(story)

@@ -83,6 +83,7 @@ class KeptClaim(Claim):
             if number is not None and number % HALF != new.controller:
                 whose = number % HALF
                 if whose not in new.overtaken:
+                    log.warning("switches are taken over from another controller (generation %#x)", number)
                     known = (*new.overtaken, whose)[-MOST_OVERTAKEN:]
                     new = replace(new, overtaken=known, term=_next_age(new.term))
                 if not later(new.number, number):
@@ -97,6 +98,8 @@ class KeptClaim(Claim):
                         raise
                     log.error("%s; the number of the last start is used again", error)
                     new = self._tenure
+            if new != self._tenure or not self._claiming:
+                log.info("switches are claimed with generation %#x from now on", new.number)
             self._tenure, self._claiming = new, True
             return new.number
 

@@ -76,15 +76,13 @@ class HttpServer:
 async def reserve(addresses: Sequence[str | ReservedAddress]) -> list[ReservedAddress]:
     """Addresses where requests will be taken, and nobody else can listen; BadInput if somebody does."""
     done: list[ReservedAddress] = []
-    for address in addresses:
+    for address in [SocketAddress.parse(each) if isinstance(each, str) else each for each in addresses]:
         try:
-            if isinstance(address, str):
-                address = await SocketAddress.parse(address).reserve(BACKLOG)
+            done.append(await address.reserve(BACKLOG) if isinstance(address, SocketAddress) else address)
         except OSError as error:
             for each in done:
                 each.close()
             raise BadInput(f"requests cannot be taken at {address}: {error.strerror or error}") from None
-        done.append(address)
     return done
 
 

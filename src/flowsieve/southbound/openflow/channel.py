@@ -67,7 +67,8 @@ class Channel:
         self._decrement = decrement
         self._report = report
         self._mastership = mastership  # who says whether the switch is ours to change; it is, if nobody does
-        self._session: SwitchSession | None = None
+        self._latest: SwitchSession | None = None  # the newest connection
+        self._session: SwitchSession | None = None  # … if the switch is ours to change
         self._connected = asyncio.Event()
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -98,8 +99,9 @@ class Channel:
 
     async def serve(self, session: SwitchSession) -> None:
         """Use a connection until it ends, once the switch is ours to change; it takes the place of an older one."""
-        if self._session is not None:
-            self._lose(self._session, "the switch has connected anew")
+        if self._latest is not None:
+            self._lose(self._latest, "the switch has connected anew")
+        self._latest = session
         async with asyncio.TaskGroup() as group:
             if self._mastership is None:
                 self._use(session)
@@ -111,6 +113,8 @@ class Channel:
                 if self._mastership is not None:
                     admission.cancel()
                 self._lose(session, "the connection was closed")
+                if self._latest is session:
+                    self._latest = None
         if self._mastership is None or self._mastership.standing_by is None:
             self.why_not = reason
 
@@ -121,8 +125,9 @@ class Channel:
         except HeldByAnother as error:
             self.leave(str(error))
         except SwitchError as error:
-            self._missed(str(error))
             session.give_up(str(error))
+            if session is self._latest:
+                self._missed(str(error))
         else:
             self._use(session)
 
@@ -156,6 +161,8 @@ class Channel:
     def _missed(self, why: str) -> None:
         """There is no connection; reported where the reason is another than before."""
         known, self.why_not = self.why_not, why
+        if self._mastership is not None:
+            self._mastership.looked_at(self.switch)
         if why != known and self._session is None:
             self._report(Disconnected(self.switch, why))
 

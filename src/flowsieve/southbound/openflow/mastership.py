@@ -91,13 +91,17 @@ class Mastership:
             self._all_answered.set()
             self._leave(self.standing_by)
 
+    def looked_at(self, switch: str) -> None:
+        """A switch has said who holds it, or cannot be asked: nobody waits for it any more."""
+        self._answered.add(switch)
+        if len(self._answered) >= self._expected():
+            self._all_answered.set()
+
     async def _looked_at_all(self, switch: str) -> None:
         """Wait until all switches have said who holds them, or those that did not have had the time."""
         now = asyncio.get_running_loop().time()
         self._look_until = self._look_until or now + LOOK_SECONDS
-        self._answered.add(switch)
-        if len(self._answered) >= self._expected():
-            self._all_answered.set()
+        self.looked_at(switch)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._look_until):
                 await self._all_answered.wait()
