@@ -49,6 +49,7 @@ class Daemonic(Traffic):
         self.config = folder / "config.toml"
         self.state = folder / "state"
         self.port = free_port()
+        self.requests = lab.requests
         self.starts = 0
         self._hatchery = hatchery
         self._running: Hatched | None = None
@@ -68,9 +69,9 @@ class Daemonic(Traffic):
     def command(self, *options: str) -> list[str]:
         return ["controller", str(self.config), "--lab", self.lab.name, *options]
 
-    async def start(self) -> Mapping[str, Any]:
+    async def start(self, *options: str) -> Mapping[str, Any]:
         """Start it; what it tells when it is ready."""
-        self.begin()
+        self.begin(*options)
         assert self._running is not None
         out, end = self.folder / f"out-{self.starts}", time.monotonic() + START_SECONDS
         while not (out.exists() and out.read_text().endswith("}\n")):
@@ -80,11 +81,11 @@ class Daemonic(Traffic):
         told: Mapping[str, Any] = json.loads(out.read_text())
         return told
 
-    def begin(self) -> None:
+    def begin(self, *options: str) -> None:
         """Start it, and do not wait until it is ready."""
         assert self._running is None
         self.starts += 1
-        words = self.command("--json", "--log-format", "json")
+        words = self.command("--json", "--log-format", "json", *options)
         self._running = self._hatchery.start(words, self.folder / f"out-{self.starts}", self.errors)
 
     @property
@@ -110,6 +111,15 @@ class Daemonic(Traffic):
         self._running.close()
         self._running = None
 
+    async def failed_to_start(self) -> str:
+        """Start it and wait until it has given up; what it said last."""
+        self.begin()
+        assert self._running is not None
+        assert await asyncio.to_thread(self._running.ended, START_SECONDS), "it started"
+        self._running.close()
+        self._running = None
+        return self.errors.read_text().splitlines()[-1]
+
     def signal(self, what: signal.Signals) -> None:
         assert self._running is not None
         self._running.signal(what)
@@ -118,7 +128,7 @@ class Daemonic(Traffic):
 
     async def ask(self, path: str) -> Any:
         """What it says at an address, a JSON value."""
-        transport = httpx.AsyncHTTPTransport(uds=str(self.lab.requests))
+        transport = httpx.AsyncHTTPTransport(uds=str(self.requests))
         async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
             return (await client.get(f"http://controller{path}")).json()
 

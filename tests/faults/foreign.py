@@ -59,6 +59,7 @@ class Foreign(Daemonic):
         self.dialled = dialled  # switches that do not connect by themselves
         # Open vSwitch dials no socket outside its own directory.
         self.listen = f"unix:{lab.directory / 'switches.sock'}"
+        self.away: frozenset[str] = frozenset()  # switches that are dialled where nobody answers
         self.numbers: dict[str, dict[str, int]] = {}
         super().__init__(lab, folder, hatchery)
 
@@ -71,7 +72,8 @@ class Foreign(Daemonic):
             if switch not in self.left_out:
                 parts.append(f"[switches.{switch}]\ndatapath_id = '{lab.datapath_id(switch):016x}'")
                 if switch in self.dialled:
-                    parts.append(f"address = 'unix:{lab.management(switch)}'")
+                    there = lab.management(switch) if switch not in self.away else self.folder / "nobody"
+                    parts.append(f"address = 'unix:{there}'")
                 if self.described and switch in self.numbers:
                     row = ", ".join(f"{near} = {number}" for near, number in self.numbers[switch].items())
                     parts.append(f"ports = {{ {row} }}")
@@ -84,7 +86,7 @@ class Foreign(Daemonic):
             parts += [f"'{lab.addresses(host).mac}' = {json.dumps(host)}" for host in topology.hosts]
         parts.append("[controller]\nstate = 'state'")
         parts.append(f"listen = '{self.listen}'\nvswitchd = 'unix:{lab.control}'\ninterface = 'eth0'")
-        addresses = [f"unix:{lab.requests}", *([f"tcp:127.0.0.1:{self.port}"] if http else [])]
+        addresses = [f"unix:{self.requests}", *([f"tcp:127.0.0.1:{self.port}"] if http else [])]
         parts.append(f"http = {json.dumps(addresses)}")
         self.config.write_text("\n".join([*parts, more, ""]))
 
@@ -168,7 +170,7 @@ class Foreign(Daemonic):
 
     async def difference(self, kind: str) -> float:
         """How many differences of a kind the metrics tell."""
-        transport = httpx.AsyncHTTPTransport(uds=str(self.lab.requests))
+        transport = httpx.AsyncHTTPTransport(uds=str(self.requests))
         async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
             text = (await client.get("http://controller/metrics")).text
         (line,) = [

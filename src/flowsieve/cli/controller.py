@@ -50,6 +50,13 @@ def controller(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be changed in the switches.")
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Take the switches even if another controller holds them; that one stands by then.",
+        ),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Log more than operators would ask about.")
     ] = False,
@@ -99,11 +106,13 @@ def controller(
 
     def ready(daemon: Daemon, seconds: float) -> None:
         addresses, topology = daemon.site.calls, daemon.dispatcher.state.topology
+        waiting = daemon.fabric.standing_by
         if as_json:
             known = len(daemon.dispatcher.state.subscriptions)
             told = {"control": addresses[0], "http": addresses, "subscriptions": known}
             named = {"lab": found.name} if found is not None else {}
-            view.print_json(named | told | {"seconds": round(seconds, 3)})
+            held = {"standing_by": waiting} if waiting is not None else {}
+            view.print_json(named | told | held | {"seconds": round(seconds, 3)})
             return
         host, there = next(iter(topology.hosts), "HOST"), len(topology.switches)
         if found is not None:
@@ -113,12 +122,12 @@ def controller(
         rows = {
             "controller": f"of {daemon.site.name}, {there} switches, in {seconds:.2f} s",
             "requests": ", ".join(addresses) + (", in band" if setting.service.inband else ""),
-            "try": hint,
+            "stands by" if waiting is not None else "try": waiting or hint,
         }
         view.out.print(view.facts(rows))
         view.out.print("It runs until Ctrl-C.")
 
-    asyncio.run(serve(setting, site, ready))
+    asyncio.run(serve(setting, site, ready, take_over=take_over))
     return 0
 
 

@@ -13,8 +13,8 @@ from flowsieve.lab.lab import Lab
 from flowsieve.network.names import Names
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.config import Config
-from flowsieve.serving.site.site import OwnSite, Site
-from flowsieve.southbound.fabric import Fabric, Report
+from flowsieve.serving.site.site import CLAIM, OwnSite, Site
+from flowsieve.southbound.fabric import Claim, Fabric, Report
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 
@@ -49,9 +49,14 @@ class LabSite:
         hosts = {lab.addresses(host).mac: host for host in lab.topology.hosts}
         return Names({switch_id(lab.datapath_id(switch)): switch for switch in lab.topology.switches}, hosts)
 
-    def fabric(self, report: Report) -> Fabric:
+    @property
+    def claim_file(self) -> Path:
+        """With the lab, whatever the state: who listens at the lab's socket is its controller, and nobody else is."""
+        return self._lab.directory / CLAIM
+
+    def fabric(self, report: Report, claim: Claim | None = None) -> Fabric:
         lab = self._lab
-        return OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}", report=report)
+        return OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}", report=report, claim=claim)
 
     def tell_tokens(self, tokens: Tokens) -> None:
         """Leave each host's token where `flowsieve lab exec` finds it."""

@@ -16,6 +16,7 @@ from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Found
+from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
@@ -32,13 +33,15 @@ from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.event_router import EventRouter, packets_to
 from flowsieve.serving.http.app import taking_calls
+from flowsieve.serving.http.server import reserve
 from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
 from flowsieve.serving.state_folder import check_folder
-from flowsieve.southbound.fabric import Connected
+from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
+from flowsieve.southbound.socket_address import ReservedAddress
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ class Daemon:
     promises: Promises
     metrics: Metrics
     discoverer: Discoverer
+    fabric: Fabric
     explorer: Explorer | None = None
 
     async def reload(self) -> int:
@@ -102,19 +106,26 @@ class Daemon:
 
 
 @asynccontextmanager
-async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
-    """A controller that takes requests, for the time of an `async with` block; switches go on without it."""
+async def serving(config: Config, site: Site, *, take_over: bool = False) -> AsyncIterator[Daemon]:
+    """A controller that takes requests, for the time of an `async with` block; switches go on without it.
+
+    Its state and its addresses are its own before it says a word to a switch. With `take_over`, switches are taken
+    that another controller holds.
+    """
     check_folder(site.folder)
     service, metrics, router = config.service, Metrics(), EventRouter()
     journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
+    reserved: list[ReservedAddress] = []
     try:
+        reserved = await reserve(site.calls)
+        claim = KeptClaim(site.claim_file, take_over)
         state, ledger = recover(journal.load(config.index.plan.schema), partial(config.fresh, site.topology))
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
         tokens = Tokens(kept_secret(site.folder / "secret"), state.topology)
         site.tell_tokens(tokens)
-        fabric = site.fabric(router)
+        fabric = site.fabric(router, claim)
         switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
         dispatcher = Dispatcher(
             state,
@@ -131,9 +142,9 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
         switch_log = SwitchLog()
         router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))
-        async with dispatcher, fabric:
-            await _connected(dispatcher)
-            calls = _handler(config, site, dispatcher, tokens, metrics)
+        async with dispatcher, fabric, at_work(partial(_tell_standing_by, fabric, site)):
+            await _connected(dispatcher, fabric)
+            calls = _handler(config, site, dispatcher, tokens, metrics, fabric)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
@@ -149,7 +160,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
-                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer)
+                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer, fabric)
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:
@@ -157,12 +168,14 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                         chores.append(daemon.explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
-                        async with taking_calls(calls, dispatcher, site.calls, metrics), at_work(*chores):
+                        async with taking_calls(calls, dispatcher, reserved, metrics), at_work(*chores):
                             yield daemon
                 await inband.close()
             await _compact(dispatcher)
             switch_log.end()
     finally:
+        for each in reserved:
+            each.close()
         await journal.close()
 
 
@@ -176,14 +189,14 @@ async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
 
     links, hosts = config.finds_links, config.finds_hosts
     explorer = Explorer(dispatcher, daemon.discoverer, told, links=links, hosts=hosts)
-    if not dispatcher.state.found:
+    if not dispatcher.state.found and daemon.fabric.standing_by is None:
         await explorer.first(CONNECT_SECONDS)
-        await _connected(dispatcher)
+        await _connected(dispatcher, daemon.fabric)
     return explorer
 
 
 def _handler(
-    config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics
+    config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics, fabric: Fabric
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
@@ -193,6 +206,7 @@ def _handler(
         lease=config.service.lease,
         observer=metrics,
         most=config.service.most_calls,
+        standing_by=lambda: fabric.standing_by,
     )
 
 
@@ -211,7 +225,9 @@ def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> So
     )
 
 
-async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], None]) -> None:
+async def serve(
+    config: Config, site: Site, ready: Callable[[Daemon, float], None], *, take_over: bool = False
+) -> None:
     """Run until a signal asks to end; SIGHUP asks to read the configuration again."""
     start = time.perf_counter()
     raise_limit()
@@ -222,7 +238,7 @@ async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], Non
     loop.add_signal_handler(signal.SIGHUP, reread.set)
     gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
     gc.set_threshold(*COLLECT_AFTER)
-    async with serving(config, site) as daemon:
+    async with serving(config, site, take_over=take_over) as daemon:
         gc.freeze()
         gc.enable()
         _tell_start(daemon)
@@ -262,15 +278,32 @@ async def _reload(daemon: Daemon) -> None:
         log.error("the configuration stays as it was: %s", error)
 
 
-async def _connected(dispatcher: Dispatcher) -> None:
+async def _tell_standing_by(fabric: Fabric, site: Site) -> None:
+    log.error(
+        "%s; this controller stands by and changes nothing. If the other one is to go, stop it and start this one "
+        "with --take-over: it sets the switches to what %s remembers, and what was asked of the other one is gone",
+        await fabric.stood_by(),
+        site.folder,
+    )
+
+
+async def _connected(dispatcher: Dispatcher, fabric: Fabric) -> None:
+    """Wait until all switches are where they should be, for a while, or turn out to be another controller's."""
+    waits = [asyncio.create_task(each) for each in (dispatcher.settled(), fabric.stood_by())]
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await dispatcher.settled()
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
     except TimeoutError:
         few = "; ".join(f"{switch}: {why}" for switch, why in list(dispatcher.troubles.items())[:3])
         log.warning("not all switches are there after %.0f s: %s", CONNECT_SECONDS, few)
     except Refused as reason:
         log.error("not all that was promised can be served: %s", reason)
+    finally:
+        for each in waits:
+            each.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
 
 
 async def _promise(promises: Promises, lease: float) -> None:

@@ -90,6 +90,25 @@ SwitchEvent = Connected | Disconnected | PortChanged | PuntedPacket | TableChang
 Report = Callable[[SwitchEvent], None]  # called on the event loop; it must not wait
 
 
+class Claim(Protocol):
+    """By what right a controller changes switches that others could change as well: a number that grows.
+
+    A switch keeps the number that it was claimed with last, and who claims it with a higher one shuts out whoever did
+    before. Where numbers come from is up to the claim: a file, or a store that several controllers share.
+    """
+
+    def covers(self, number: int) -> bool:
+        """Whether a switch that was claimed last with a number may be claimed; if not, another controller holds it."""
+        ...
+
+    async def above(self, number: int | None) -> int:
+        """The number to claim a switch with that was claimed last with `number`, None if never; it is kept first.
+
+        Raises JournalError where it cannot be kept.
+        """
+        ...
+
+
 class LiveSwitches(Protocol):
     """The switches, by name, that come, fail and come back; all of it on one event loop.
 
@@ -161,6 +180,15 @@ class Fabric(LiveSwitches, Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *error: object) -> None: ...
+
+    @property
+    def standing_by(self) -> str | None:
+        """Why every switch is left alone, if it is: another controller holds one of them. It stays so to the end."""
+        ...
+
+    async def stood_by(self) -> str:
+        """Wait until every switch is left alone, and say why."""
+        ...
 
     @property
     def missing(self) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from flowsieve.errors import BadInput
 
@@ -51,16 +52,60 @@ class SocketAddress:
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(limit=BUFFER), serve), backlog=100
         )
 
-    async def serve(self, protocol: Callable[[], asyncio.BaseProtocol], backlog: int) -> asyncio.Server:
-        """The same, each connection with a protocol of its own."""
+    async def serve(
+        self, protocol: Callable[[], asyncio.BaseProtocol], backlog: int, start: bool = True
+    ) -> asyncio.Server:
+        """The same, each connection with a protocol of its own; without `start`, none is accepted yet."""
         loop = asyncio.get_running_loop()
         if self.path is not None:
             await _check_free(self.path)
-            return await loop.create_unix_server(protocol, self.path, backlog=backlog)
-        return await loop.create_server(protocol, self.host, self.port, backlog=backlog)
+            return await loop.create_unix_server(protocol, self.path, backlog=backlog, start_serving=start)
+        return await loop.create_server(protocol, self.host, self.port, backlog=backlog, start_serving=start)
+
+    async def reserve(self, backlog: int) -> ReservedAddress:
+        """Keep all others from listening there; where somebody does already, it is an OSError."""
+        return await ReservedAddress.make(self, backlog)
 
     def __str__(self) -> str:
         return f"unix:{self.path}" if self.path is not None else f"tcp:{self.host}:{self.port}"
+
+
+class ReservedAddress:
+    """An address at which nobody else can listen any more: whoever dials waits until it is served."""
+
+    def __init__(self, address: SocketAddress) -> None:
+        self.address = address
+        self._closed = False
+        self._server: asyncio.Server
+        self._protocol: Callable[[], asyncio.BaseProtocol] = asyncio.Protocol
+
+    @classmethod
+    async def make(cls, address: SocketAddress, backlog: int) -> ReservedAddress:
+        made = cls(address)
+        made._server = await address.serve(lambda: made._protocol(), backlog, start=False)
+        try:
+            for each in made._server.sockets:
+                with each.dup() as same:
+                    same.listen(backlog)  # what is only bound is nobody's: another could still listen there
+        except OSError:
+            made.close()
+            raise
+        return made
+
+    async def serve(self, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
+        """Accept who has dialled, and who will."""
+        self._protocol = protocol
+        await self._server.start_serving()
+        return self._server
+
+    def close(self) -> None:
+        """Let others listen there; once only, since they may by the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        self._server.close()
+        if self.address.path is not None:
+            Path(self.address.path).unlink(missing_ok=True)
 
 
 def _may_be_host(name: str) -> bool:

@@ -42,6 +42,15 @@ def error(xid: int, kind: int, code: int) -> bytes:
     return message(ofp.OFPT_ERROR, xid, struct.pack("!HH", kind, code) + bytes(64))
 
 
+def role_reply(xid: int, role: int, generation: int) -> bytes:
+    return message(ofp.OFPT_ROLE_REPLY, xid, struct.pack("!I4xQ", role, generation))
+
+
+def role_status(role: int, generation: int) -> bytes:
+    body = struct.pack("!IB3xQ", role, ofp.OFPCRR_MASTER_REQUEST, generation)
+    return message(ofp.OFPT_ROLE_STATUS, 0, body)
+
+
 def port_status(port: int, up: bool, reason: int = ofp.OFPPR_MODIFY) -> bytes:
     state = 0 if up else ofp.OFPPS_LINK_DOWN
     desc = struct.pack("!IHxx6sxx16sII", port, 40, bytes(6), b"s1-eth%d" % port, 0, state)

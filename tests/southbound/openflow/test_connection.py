@@ -12,8 +12,16 @@ from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.match import PrefixMatch
 from flowsieve.southbound.openflow.connection import MOST_QUEUED, ConnectionState, OpenFlowConnection
-from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, EntriesListed, PortsListed, Ready
+from flowsieve.southbound.openflow.events import (
+    BatchApplied,
+    BatchRefused,
+    EntriesListed,
+    PortsListed,
+    Ready,
+    RoleTold,
+)
 from flowsieve.southbound.openflow.ports import FENCE, Port
+from flowsieve.southbound.openflow.roles import MASTER, SLAVE, RoleReply, RoleStatus
 from flowsieve.southbound.openflow.wire import (
     PROTOCOL,
     Monitored,
@@ -338,3 +346,41 @@ def test_changes_by_others_are_told_with_their_owners_and_our_own_are_not(ready,
     for cookie, owner in ((0, None), (cookie_of(0), 0), (cookie_of(7), 7)):
         told = peer.monitored(ofp.OFPFME_ABBREV, event, cookie=cookie)
         assert heard(ready, told) == [Monitored(frozenset({owner}))]
+
+
+def test_a_role_is_asked_for_and_told(ready):
+    for ask in (ready.ask_role, lambda: ready.claim(7)):
+        request = ask()
+        assert sent(ready) == [(ofp.OFPT_ROLE_REQUEST, request), (ofp.OFPT_BARRIER_REQUEST, request + 1)]
+        told = heard(ready, peer.role_reply(request, MASTER, 7), peer.barrier(request + 1))
+        assert told == [RoleTold(request, RoleReply(MASTER, 7))]
+
+
+def test_a_switch_that_says_nothing_of_roles_is_waited_for_no_longer_than_for_the_barrier(ready):
+    request = ready.ask_role()
+    assert heard(ready, peer.barrier(request + 1)) == [RoleTold(request, None)]
+
+
+def test_a_stale_claim_is_refused(ready):
+    request = ready.claim(7)
+    error = peer.error(request, ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE)
+    (refused,) = heard(ready, error, peer.barrier(request + 1))
+    assert isinstance(refused, BatchRefused) and refused.failure.stale
+
+
+def test_a_role_that_nobody_asked_for_ends_the_connection(ready):
+    with pytest.raises(ProtocolError, match="a role that nobody asked for"):
+        heard(ready, peer.role_reply(9, MASTER, 7))
+
+
+def test_who_is_the_master_no_more_hears_it_from_a_status_and_from_every_refusal(adding):
+    connection, bundle, first, barrier = adding
+    assert heard(connection, peer.role_status(SLAVE, 8)) == [RoleStatus(SLAVE, 8)]
+    refusal = peer.error(first, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE)
+    assert heard(connection, refusal) == [RoleStatus(SLAVE, None)]
+    assert heard(connection, peer.barrier(barrier)) == []
+    ((_, discard),) = sent(connection)
+    refusal = peer.error(discard, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE)
+    notice, refused = heard(connection, refusal)
+    assert notice == RoleStatus(SLAVE, None)
+    assert isinstance(refused, BatchRefused) and refused.request == bundle

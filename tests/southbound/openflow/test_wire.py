@@ -6,6 +6,15 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.roles import (
+    MASTER,
+    NO_CHANGE,
+    NO_GENERATION,
+    SLAVE,
+    RoleReply,
+    RoleStatus,
+    role_request,
+)
 
 OURS = {
     "a hello": wire.hello(9),
@@ -51,5 +60,24 @@ def test_a_hello_of_a_later_version_may_list_ours():
 
 
 def test_what_means_nothing_to_us_is_no_fault():
-    (frame,) = peer.frames(peer.message(ofp.OFPT_ROLE_STATUS, 0, bytes(16)))
-    assert wire.decode(frame) == wire.Other(ofp.OFPT_ROLE_STATUS)
+    (frame,) = peer.frames(peer.message(ofp.OFPT_TABLE_STATUS, 0, bytes(16)))
+    assert wire.decode(frame) == wire.Other(ofp.OFPT_TABLE_STATUS)
+
+
+@pytest.mark.parametrize("role", [NO_CHANGE, MASTER])
+def test_a_request_for_a_role_is_as_os_ken_makes_it(role):
+    message = parser.OFPRoleRequest(wire.PROTOCOL, role, 0xF00D << 40)
+    assert role_request(9, role, 0xF00D << 40) == wire.to_bytes(message, 9)
+
+
+def test_a_switch_says_who_was_the_master_last_or_that_nobody_was():
+    for number, generation in ((7 << 40, 7 << 40), (NO_GENERATION, None)):
+        (reply, status) = peer.frames(peer.role_reply(3, MASTER, number) + peer.role_status(SLAVE, number))
+        assert wire.decode(reply) == RoleReply(MASTER, generation)
+        assert wire.decode(status) == RoleStatus(SLAVE, generation)
+
+
+def test_errors_of_roles_are_told_from_others():
+    kinds = [(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE), (ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE)]
+    told = [wire.decode(frame) for frame in peer.frames(b"".join(peer.error(1, *each) for each in kinds))]
+    assert [(each.slave, each.stale) for each in told] == [(True, False), (False, True)]

@@ -52,7 +52,7 @@ class CallHandler:
     """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
-    is believed.
+    is believed. `standing_by` says why nothing can be done for anybody, if that is so.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class CallHandler:
         lease: float = LEASE_SECONDS,
         observer: Observer | None = None,
         most: int = MOST_AT_ONCE,
+        standing_by: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.service = service
         self.groups = groups
@@ -73,6 +74,7 @@ class CallHandler:
         self._tokens = tokens
         self._observer = observer
         self._slots = FairShares(most)  # by host: one whose switch is away does not take those of others
+        self._standing_by = standing_by
         self._numbers = count(1)
         self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
         self._sessions = ClientSessions()
@@ -138,6 +140,8 @@ class CallHandler:
         async with Tasks() as endings:
             while True:
                 await asyncio.sleep(TICK_SECONDS)
+                if self._standing_by() is not None:
+                    continue  # clients are not to blame for not being heard
                 for session in self.leases.ended(time.monotonic()):
                     client = self._sessions.find(session)
                     if client is not None and client.under_way:
@@ -149,6 +153,8 @@ class CallHandler:
     # One call.
 
     def _check(self, call: Call, host: str | None) -> None:
+        if why := self._standing_by():
+            raise Busy(f"this controller stands by: {why}")
         hosts = self.service.state.topology.hosts
         if call.host not in hosts:
             raise BadInput(f"there is no host {shown(call.host)}{nearest(call.host, hosts)}")

@@ -26,6 +26,7 @@ from flowsieve.serving.http import views
 from flowsieve.serving.http.http_connection import Respond
 from flowsieve.serving.http.server import HttpServer
 from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
+from flowsieve.southbound.socket_address import ReservedAddress
 
 CALLS = "/v1/calls"
 STATUS = {"bad": 400, "denied": 403, "refused": 409, "busy": 503, "lost": 410, "failed": 504}
@@ -128,9 +129,12 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
 
 @asynccontextmanager
 async def taking_calls(
-    calls: CallHandler, dispatcher: Dispatcher, addresses: Sequence[str], metrics: Metrics | None = None
+    calls: CallHandler,
+    dispatcher: Dispatcher,
+    addresses: Sequence[str | ReservedAddress],
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[HttpServer]:
-    """Take calls at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
+    """Take calls at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
     Clients' interests stay in force when it ends: switches go on without their controller.
     """

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 from starlette.types import ASGIApp
@@ -17,7 +16,7 @@ from flowsieve.errors import BadInput
 from flowsieve.serving.descriptors import accepted_at_once, room_for_clients
 from flowsieve.serving.http.http_connection import HttpConnection, HttpServerState, QuickRoute
 from flowsieve.serving.http.listener import Listener
-from flowsieve.southbound.socket_address import SocketAddress
+from flowsieve.southbound.socket_address import ReservedAddress, SocketAddress
 from flowsieve.tasks import Tasks
 
 CHECK_SECONDS = 0.5
@@ -25,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpServer:
-    """An application at addresses, unix:PATH or tcp:HOST:PORT, for the time of an `async with` block.
+    """An application at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
     Requests to a `quick` route, by method and URL, do not go to the application.
     """
@@ -33,25 +32,21 @@ class HttpServer:
     def __init__(
         self,
         app: ASGIApp,
-        addresses: Sequence[str],
+        addresses: Sequence[str | ReservedAddress],
         quick: Mapping[tuple[bytes, bytes], QuickRoute] | None = None,
     ) -> None:
-        self._addresses = tuple(SocketAddress.parse(address) for address in addresses)
+        self._addresses = addresses
         self._state = HttpServerState(app, quick or {}, _date())
+        self._reserved: Sequence[ReservedAddress] = ()
         self._servers: list[asyncio.Server] = []
         self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
-        room, many = room_for_clients(), len(self._addresses)
-        for address in self._addresses:
+        self._reserved = await reserve(self._addresses)
+        room, many = room_for_clients(), len(self._reserved)
+        for each in self._reserved:
             serve = partial(HttpConnection, self._state, Listener.sharing(room, many))
-            try:
-                server = await address.serve(serve, accepted_at_once(many))
-            except OSError as error:
-                await self._close()
-                why = error.strerror or error
-                raise BadInput(f"requests cannot be taken at {address}: {why}") from None
-            self._servers.append(server)
+            self._servers.append(await each.serve(serve))
         await self._tasks.__aenter__()
         self._tasks.start(self._check())
         return self
@@ -82,15 +77,27 @@ class HttpServer:
                     connection.abort()
 
     async def _close(self) -> None:
-        for server, address in zip(self._servers, self._addresses, strict=False):
-            server.close()
-            if address.path is not None:
-                Path(address.path).unlink(missing_ok=True)
+        for each in self._reserved:
+            each.close()
         for connection in tuple(self._state.connections):
             connection.abort()
         for task in self._state.tasks:
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+
+
+async def reserve(addresses: Sequence[str | ReservedAddress]) -> list[ReservedAddress]:
+    """Addresses where requests will be taken, and nobody else can listen; BadInput if somebody does."""
+    done: list[ReservedAddress] = []
+    backlog = accepted_at_once(len(addresses))
+    for address in [SocketAddress.parse(each) if isinstance(each, str) else each for each in addresses]:
+        try:
+            done.append(await address.reserve(backlog) if isinstance(address, SocketAddress) else address)
+        except OSError as error:
+            for each in done:
+                each.close()
+            raise BadInput(f"requests cannot be taken at {address}: {error.strerror or error}") from None
+    return done
 
 
 def _date() -> bytes:

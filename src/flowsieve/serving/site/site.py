@@ -18,9 +18,11 @@ from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.unknown_switches import UnknownSwitches
-from flowsieve.southbound.fabric import Fabric, Report
+from flowsieve.southbound.fabric import Claim, Fabric, Report
 from flowsieve.southbound.kinds import fabric_of
 from flowsieve.southbound.switch_access import SwitchAccess
+
+CLAIM = "claim.json"
 
 
 class Site(Protocol):
@@ -57,8 +59,13 @@ class Site(Protocol):
         """Differences from the configuration that discovery does not see."""
         ...
 
-    def fabric(self, report: Report) -> Fabric:
-        """The switches, not connected yet; ports have the switches' own numbers."""
+    @property
+    def claim_file(self) -> Path:
+        """Where it is kept which controller the switches belong to."""
+        ...
+
+    def fabric(self, report: Report, claim: Claim | None = None) -> Fabric:
+        """The switches, not connected yet; ports have the switches' own numbers. Who has no claim only looks."""
         ...
 
     def tell_tokens(self, tokens: Tokens) -> None: ...
@@ -107,8 +114,12 @@ class OwnSite:
     def differences(self) -> Collection[Difference]:
         return self._unknown_switches.differences
 
-    def fabric(self, report: Report) -> Fabric:
-        return fabric_of(self.access, self._unknown, report)
+    @property
+    def claim_file(self) -> Path:
+        return self.folder / CLAIM
+
+    def fabric(self, report: Report, claim: Claim | None = None) -> Fabric:
+        return fabric_of(self.access, self._unknown, report, claim)
 
     def tell_tokens(self, tokens: Tokens) -> None:
         """A real host gets its token from its operator."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
@@ -24,11 +25,19 @@ from flowsieve.southbound.fabric import (
 )
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.entries import within
-from flowsieve.southbound.openflow.events import BatchApplied, EntriesListed, MetersListed, PortsListed
+from flowsieve.southbound.openflow.events import (
+    BatchApplied,
+    EntriesListed,
+    MetersListed,
+    Notice,
+    PortsListed,
+)
+from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import Changes, changes
-from flowsieve.southbound.openflow.switch_session import Lost, Notice, Rejected, SwitchSession, Timing
+from flowsieve.southbound.openflow.roles import RoleStatus
+from flowsieve.southbound.openflow.switch_session import Lost, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
 
@@ -43,14 +52,23 @@ class Channel:
     by somebody else.
     """
 
-    def __init__(self, switch: str, timing: Timing, decrement: bool, report: Report) -> None:
+    def __init__(
+        self,
+        switch: str,
+        timing: Timing,
+        decrement: bool,
+        report: Report,
+        mastership: Mastership | None = None,
+    ) -> None:
         self.switch = switch
         self.unknown: str | None = None  # why what the switch holds is unknown, if it is
         self.why_not = "nobody has connected yet"  # why there is no connection, if there is none
         self._timing = timing
         self._decrement = decrement
         self._report = report
-        self._session: SwitchSession | None = None
+        self._mastership = mastership  # who says whether the switch is ours to change; it is, if nobody does
+        self._latest: SwitchSession | None = None  # the newest connection
+        self._session: SwitchSession | None = None  # … if the switch is ours to change
         self._connected = asyncio.Event()
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -80,20 +98,60 @@ class Channel:
             retry = min(2 * retry, self._timing.last_retry)
 
     async def serve(self, session: SwitchSession) -> None:
-        """Use a connection until it ends; it takes the place of an older one."""
-        if self._session is not None:
-            self._lose(self._session, "the switch has connected anew")
+        """Use a connection until it ends, once the switch is ours to change; it takes the place of an older one."""
+        if self._latest is not None:
+            self._lose(self._latest, "the switch has connected anew")
+        self._latest = session
+        async with asyncio.TaskGroup() as group:
+            if self._mastership is None:
+                self._use(session)
+            else:
+                admission = group.create_task(self._admit(session, self._mastership))
+            try:
+                reason = await session.run(partial(self._notice, session))
+            finally:
+                if self._mastership is not None:
+                    admission.cancel()
+                self._lose(session, "the connection was closed")
+                if self._latest is session:
+                    self._latest = None
+        if self._mastership is None or self._mastership.standing_by is None:
+            self.why_not = reason
+
+    async def _admit(self, session: SwitchSession, mastership: Mastership) -> None:
+        """Use a connection once the switch is ours; while another controller holds it, nothing is said over it."""
+        try:
+            await mastership.admit(self.switch, session)
+        except HeldByAnother as error:
+            self.leave(str(error))
+        except SwitchError as error:
+            session.give_up(str(error))
+            if session is self._latest:
+                self._missed(str(error))
+        else:
+            self._use(session)
+
+    def _use(self, session: SwitchSession) -> None:
         self._session = session
         self._connected.set()
         self._report(Connected(self.switch))
-        try:
-            reason = await session.run(self._notice)
-        finally:
-            self._lose(session, "the connection was closed")
-        self.why_not = reason
 
-    def _notice(self, notice: Notice) -> None:
-        if isinstance(notice, Monitored):
+    def leave(self, reason: str) -> None:
+        """Ask the switch for nothing any more: it is another controller's."""
+        why = f"this controller stands by, since {reason}"
+        if self._session is not None:
+            self.why_not = why
+            self._lose(self._session, why)
+        else:
+            self._missed(why)
+
+    def _notice(self, session: SwitchSession, notice: Notice) -> None:
+        if isinstance(notice, RoleStatus):
+            if self._mastership is not None and not self._mastership.demoted(self.switch, notice):
+                self._lose(session, "the switch does not take changes over this connection any more")
+        elif session is not self._session:
+            return  # it is not ours yet, and all of that is read when it is
+        elif isinstance(notice, Monitored):
             self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
@@ -103,6 +161,8 @@ class Channel:
     def _missed(self, why: str) -> None:
         """There is no connection; reported where the reason is another than before."""
         known, self.why_not = self.why_not, why
+        if self._mastership is not None:
+            self._mastership.looked_at(self.switch)
         if why != known and self._session is None:
             self._report(Disconnected(self.switch, why))
 

@@ -21,11 +21,18 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import SwitchEntry, delete_strict
-from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready
+from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready, RoleTold
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
 from flowsieve.southbound.openflow.punts import Meter, install, meter_mod, meters_request, service_request
-from flowsieve.southbound.openflow.transactions import LISTS, BundleTransaction, Phase, PlainTransaction
+from flowsieve.southbound.openflow.roles import MASTER, NO_CHANGE, SLAVE, RoleReply, RoleStatus, role_request
+from flowsieve.southbound.openflow.transactions import (
+    LISTS,
+    BundleTransaction,
+    Phase,
+    PlainTransaction,
+    RoleTransaction,
+)
 from flowsieve.southbound.openflow.wire import ProtocolError
 
 CHUNK = 250  # operations packed at a time, so that a switch reads the first while we pack the next
@@ -106,6 +113,14 @@ class OpenFlowConnection:
         """Have meters made, changed or removed."""
         return self._make([partial(meter_mod, meter=meter, command=command) for meter in meters])
 
+    def ask_role(self) -> int:
+        """Ask what we are to the switch; that changes nothing."""
+        return self._ask_for(NO_CHANGE)
+
+    def claim(self, generation: int) -> int:
+        """Ask to be the master, the only one who may change anything; the old one may not any more."""
+        return self._ask_for(MASTER, generation)
+
     def ping(self) -> None:
         """Ask for a sign of life."""
         self._out.append(wire.echo_request(self._next()))
@@ -164,6 +179,11 @@ class OpenFlowConnection:
         raise ProtocolError(f"the peer refused the connection: {message.reason}")
 
     def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
+        if message.slave:  # told anew with every message, and some switches tell it no other way
+            yield RoleStatus(SLAVE, None)
+        yield from self._on_refusal(xid, message)
+
+    def _on_refusal(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
         for kind, (asked, _) in self._listings.items():
             if xid == asked:
                 raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
@@ -185,8 +205,11 @@ class OpenFlowConnection:
         change, batch = self._change, self._batch
         if change is not None and xid == change.awaited:
             self._change = None
-            done = BatchApplied(change.first)
-            return (done if change.failure is None else BatchRefused(change.first, None, change.failure),)
+            if change.failure is not None:
+                return (BatchRefused(change.first, None, change.failure),)
+            if isinstance(change, RoleTransaction):
+                return (RoleTold(change.first, change.told),)
+            return (BatchApplied(change.first),)
         if batch is None or batch.phase is not Phase.ADDING or xid != batch.awaited:
             raise ProtocolError(f"the peer answered a barrier that nobody asked for (xid {xid})")
         if batch.failure is None:
@@ -216,7 +239,15 @@ class OpenFlowConnection:
         del self._listings[kind]
         return (LISTS[kind].event(xid, tuple(items)),)
 
-    def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[ConnectionEvent]:
+    def _on_role(self, xid: int, message: RoleReply) -> Iterable[ConnectionEvent]:
+        if not isinstance(self._change, RoleTransaction) or xid != self._change.first:
+            raise ProtocolError(f"the peer told a role that nobody asked for (xid {xid})")
+        self._change.told = message
+        return ()
+
+    def _on_notice(
+        self, xid: int, message: wire.PacketIn | wire.PortStatus | RoleStatus
+    ) -> Iterable[ConnectionEvent]:
         return (message,)
 
     def _on_monitor(self, xid: int, message: wire.Monitored) -> Iterable[ConnectionEvent]:
@@ -232,11 +263,16 @@ class OpenFlowConnection:
         self._out.append(request(xid))
         return xid
 
-    def _make(self, messages: Sequence[Callable[[int], bytes]]) -> int:
+    def _ask_for(self, role: int, generation: int = 0) -> int:
+        return self._make([lambda xid: role_request(xid, role, generation)], RoleTransaction)
+
+    def _make(
+        self, messages: Sequence[Callable[[int], bytes]], kind: type[PlainTransaction] = PlainTransaction
+    ) -> int:
         """Send messages and a barrier after them."""
         assert self.state is ConnectionState.READY and self._change is None and messages
         xids = [self._next() for _ in messages]
-        self._change = PlainTransaction(xids[0], len(messages), awaited=self._next())
+        self._change = kind(xids[0], len(messages), awaited=self._next())
         for xid, message in zip(xids, messages, strict=True):
             self._out.append(message(xid))
         self._out.append(wire.barrier(self._change.awaited))
@@ -284,5 +320,7 @@ REACTIONS: dict[tuple[ConnectionState, type], Callable[..., Iterable[ConnectionE
     (ConnectionState.READY, wire.Monitored): OpenFlowConnection._on_monitor,
     (ConnectionState.READY, wire.PacketIn): OpenFlowConnection._on_notice,
     (ConnectionState.READY, wire.PortStatus): OpenFlowConnection._on_notice,
+    (ConnectionState.READY, RoleReply): OpenFlowConnection._on_role,
+    (ConnectionState.READY, RoleStatus): OpenFlowConnection._on_notice,
     (ConnectionState.READY, wire.Other): OpenFlowConnection._ignore,
 }

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.punts import Meter
+from flowsieve.southbound.openflow.roles import RoleReply, RoleStatus
 from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
 
 
@@ -33,6 +34,13 @@ class BatchRefused(NamedTuple):
     failure: Failed
 
 
+class RoleTold(NamedTuple):
+    """The switch has said what we are to it, or nothing: it knows no roles."""
+
+    request: int
+    told: RoleReply | None
+
+
 class EntriesListed(NamedTuple):
     """The entries that the switch holds."""
 
@@ -55,4 +63,5 @@ class MetersListed(NamedTuple):
 
 
 Listing = EntriesListed | PortsListed | MetersListed
-ConnectionEvent = Ready | BatchApplied | BatchRefused | Listing | PacketIn | PortStatus | Monitored
+Notice = PacketIn | PortStatus | Monitored | RoleStatus  # what a switch tells unasked
+ConnectionEvent = Ready | BatchApplied | BatchRefused | RoleTold | Listing | Notice

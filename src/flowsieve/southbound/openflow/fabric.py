@@ -15,6 +15,7 @@ from flowsieve.flow.punt import Punt
 from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import (
+    Claim,
     Connected,
     Disconnected,
     Fabric,
@@ -25,6 +26,7 @@ from flowsieve.southbound.fabric import (
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
+from flowsieve.southbound.openflow.mastership import Mastership
 from flowsieve.southbound.openflow.ports import MAX_PORT
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
 from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
@@ -44,6 +46,8 @@ class OpenFlowFabric(Fabric):
     `control` is the control socket of the ovs-vswitchd that all the switches live in, if there is one: it knows
     when packets meet the new tables. `unknown` hears of an identity that nobody has named, and may name the switch if
     it has dialled us; otherwise the switch is refused.
+    With a `claim` the switches are ours alone to change, or none of them is; owners of parts of the space, who share
+    switches, have none.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class OpenFlowFabric(Fabric):
         decrement: bool = True,
         control: str | None = None,
         report: Report = lambda event: None,
+        claim: Claim | None = None,
     ) -> None:
         self.timing = timing or Timing()
         self._addresses = {switch: SocketAddress.parse(text) for switch, text in addresses.items()}
@@ -68,10 +73,12 @@ class OpenFlowFabric(Fabric):
             SocketAddress.parse(control) if control is not None else None, self.timing.lag
         )
         self._report = report
-        self._channels = {
-            switch: Channel(switch, self.timing, decrement, self._heard)
-            for switch in dict.fromkeys([*self._addresses, *self._identities.values()])
-        }
+        self._channels: dict[str, Channel] = {}
+        self._mastership = (
+            Mastership(claim, lambda: len(self._channels), self._leave_all) if claim is not None else None
+        )
+        for switch in dict.fromkeys([*self._addresses, *self._identities.values()]):
+            self._add_channel(switch)
         # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
         # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
         self._behind: dict[str, object] = dict.fromkeys(self._channels, object())
@@ -112,6 +119,18 @@ class OpenFlowFabric(Fabric):
         except TimeoutError:
             reasons = [f"switch {name} is not connected: {reason}" for name, reason in self.missing.items()]
             raise SwitchError("; ".join(reasons)) from None
+
+    @property
+    def standing_by(self) -> str | None:
+        """Why every switch is left alone, if it is."""
+        return self._mastership.standing_by if self._mastership is not None else None
+
+    async def stood_by(self) -> str:
+        """Wait until every switch is left alone, and say why."""
+        if self._mastership is None:
+            return await asyncio.Future()  # nobody else's claim is minded
+        await self._mastership.decided.wait()
+        return self._mastership.standing_by or ""
 
     @property
     def missing(self) -> dict[str, str]:
@@ -253,9 +272,16 @@ class OpenFlowFabric(Fabric):
             if name is None or name in self._channels:
                 return None
             self._identities[identity] = name
-            self._channels[name] = Channel(name, self.timing, self._decrement, self._heard)
+            self._add_channel(name)
             self._behind[name] = object()
         return self._channels[self._identities[identity]]
+
+    def _add_channel(self, switch: str) -> None:
+        self._channels[switch] = Channel(switch, self.timing, self._decrement, self._heard, self._mastership)
+
+    def _leave_all(self, reason: str) -> None:
+        for channel in self._channels.values():
+            channel.leave(reason)
 
     def _check_identity(self, switch: str, identity: SwitchId) -> None:
         """Raise where a switch that was dialled is another than it should be."""

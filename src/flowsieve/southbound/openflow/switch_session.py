@@ -15,16 +15,17 @@ from flowsieve.southbound.openflow.events import (
     ConnectionEvent,
     EntriesListed,
     MetersListed,
+    Notice,
     PortsListed,
     Ready,
+    RoleTold,
 )
-from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
+from flowsieve.southbound.openflow.wire import Failed
 from flowsieve.southbound.socket_address import Streams
 
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
-Notice = PacketIn | PortStatus | Monitored
-T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed)
+T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed, RoleTold)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from flowsieve.southbound.openflow.entries import entries_in
 from flowsieve.southbound.openflow.events import ConnectionEvent, EntriesListed, MetersListed, PortsListed
 from flowsieve.southbound.openflow.ports import ports_in
 from flowsieve.southbound.openflow.punts import meters_in
+from flowsieve.southbound.openflow.roles import RoleReply
 
 
 class Phase(Enum):
@@ -42,6 +43,13 @@ class PlainTransaction:
     count: int
     awaited: int
     failure: wire.Failed | None = None
+
+
+@dataclass(slots=True)
+class RoleTransaction(PlainTransaction):
+    """A question about our role, or for another; a switch that knows no roles may answer the barrier alone."""
+
+    told: RoleReply | None = None
 
 
 class List(NamedTuple):

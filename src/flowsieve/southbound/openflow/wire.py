@@ -19,6 +19,7 @@ from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
 from flowsieve.header.address import WIDTH, address_text
+from flowsieve.southbound.openflow.roles import RoleReply, RoleStatus, role_and_generation
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
@@ -37,6 +38,9 @@ FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
 
 _HEADER = struct.Struct("!BBHI")  # version, type, length, xid
 _LAST_TYPE = ofp.OFPT_BUNDLE_ADD_MESSAGE
+_TABLE_FULL = ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL
+_IS_SLAVE = ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE
+_STALE = ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE
 
 
 class ProtocolError(SwitchError):
@@ -88,6 +92,8 @@ class Failed(NamedTuple):
 
     table_full: bool
     reason: str
+    slave: bool = False  # another controller is the master
+    stale: bool = False  # … and that by a later generation than ours
 
 
 class EchoRequest(NamedTuple):
@@ -160,6 +166,8 @@ OpenFlowMessage = (
     | EchoRequest
     | EchoReply
     | Features
+    | RoleReply
+    | RoleStatus
     | PacketIn
     | PortStatus
     | ListPart
@@ -210,9 +218,9 @@ def _failed(frame: OpenFlowFrame) -> Failed:
     message = _read(parser.OFPErrorMsg, frame)
     if message.type == ofp.OFPET_EXPERIMENTER:
         return Failed(False, f"error {message.exp_type} of experimenter {message.experimenter:#x}")
-    full = (message.type, message.code) == (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
-    code = ofp.ofp_error_code_to_str(message.type, message.code)
-    return Failed(full, f"{ofp.ofp_error_type_to_str(message.type)} {code}")
+    why = message.type, message.code
+    reason = f"{ofp.ofp_error_type_to_str(message.type)} {ofp.ofp_error_code_to_str(*why)}"
+    return Failed(why == _TABLE_FULL, reason, slave=why == _IS_SLAVE, stale=why == _STALE)
 
 
 def _packet_in(frame: OpenFlowFrame) -> PacketIn:
@@ -270,6 +278,8 @@ _DECODERS: dict[int, Callable[[OpenFlowFrame], OpenFlowMessage]] = {
     ofp.OFPT_ECHO_REQUEST: lambda frame: EchoRequest(frame.data[8:]),
     ofp.OFPT_ECHO_REPLY: lambda frame: EchoReply(frame.data[8:]),
     ofp.OFPT_FEATURES_REPLY: lambda frame: Features(_read(parser.OFPSwitchFeatures, frame).datapath_id),
+    ofp.OFPT_ROLE_REPLY: lambda frame: RoleReply(*role_and_generation(frame.data)),
+    ofp.OFPT_ROLE_STATUS: lambda frame: RoleStatus(*role_and_generation(frame.data)),
     ofp.OFPT_PACKET_IN: _packet_in,
     ofp.OFPT_PORT_STATUS: _port_status,
     ofp.OFPT_MULTIPART_REPLY: _list_part,
