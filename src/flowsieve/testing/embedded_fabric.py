@@ -63,6 +63,11 @@ class EmbeddedFabric:
         self._unread.discard(switch)
         return self.network.read(switch)
 
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that a switch holds; it is not known by that."""
+        await self._reach(switch)
+        return self.network.read(switch), 0
+
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""
         await self._reach(switch)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Bounded
 from flowsieve.control.switches.belief import Belief
+from flowsieve.control.switches.looks import Looks
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
 from flowsieve.errors import Refused, SwitchError, TableFull
 from flowsieve.flow.diff import Change
@@ -25,6 +26,7 @@ class Fleet:
         self.reachable: set[str] = set()  # the switches that can be asked
         self._core = core
         self._reconcilers: dict[str, Reconciler] = {}
+        self._looks = Looks(core, self._repair)
         for switch in core.state.topology.switches:
             self._add(switch, core.deliveries.get(switch))
 
@@ -95,14 +97,19 @@ class Fleet:
         """How many flow operations switches have acknowledged."""
         return sum(each.operations for each in self)
 
-    async def tables(self) -> dict[str, tuple[Flow, ...]]:
-        """What the switches that can be asked really hold; not the entries of other owners."""
-        reachable, minds = sorted(self.reachable), self._core.state.owner.minds
-        tables = await asyncio.gather(*(self._core.switches.read(switch) for switch in reachable))
-        return {
-            switch: tuple(flow for flow in flows if minds(flow.owner))
-            for switch, flows in zip(reachable, tables, strict=True)
-        }
+    async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
+        """What the switches that can be asked, or some of these, really hold; not the entries of other owners."""
+        some = self.reachable if switches is None else self.reachable.intersection(switches)
+        return await self._looks.tables(sorted(some))
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._looks.close()
+
+    def _repair(self, switch: str) -> asyncio.Future[None]:
+        """Have a switch read and set right."""
+        self[switch].doubt("it has entries that nobody of ours made")
+        return self[switch].reached()
 
     # Switches with less room than their tables need.
 

@@ -43,7 +43,7 @@ class ConnectionState(Enum):
 
 
 class OpenFlowConnection:
-    """One connection, from its first byte on; of each kind of request one may be under way at a time."""
+    """One connection, from its first byte on; one batch at a time may be under way, beside it any lists and changes."""
 
     def __init__(self, decrement: bool = True) -> None:
         self.state = ConnectionState.HELLO
@@ -52,8 +52,8 @@ class OpenFlowConnection:
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
         self._batch: BundleTransaction | None = None
-        self._change: PlainTransaction | None = None
-        self._listings: dict[wire.ListKind, tuple[int, list[Any]]] = {}
+        self._changes: dict[int, PlainTransaction] = {}  # by the barrier after them
+        self._listings: dict[int, tuple[wire.ListKind, list[Any]]] = {}  # by the request
         self._out.append(wire.hello(self._next()))
 
     # What we ask.
@@ -164,13 +164,13 @@ class OpenFlowConnection:
         raise ProtocolError(f"the peer refused the connection: {message.reason}")
 
     def _on_failure(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
-        for kind, (asked, _) in self._listings.items():
-            if xid == asked:
-                raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
-        change = self._change
-        if change is not None and (xid - change.first) % _XIDS < change.count:
-            change.failure = change.failure or message
-            return ()
+        if xid in self._listings:
+            kind, _ = self._listings[xid]
+            raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
+        for change in self._changes.values():
+            if (xid - change.first) % _XIDS < change.count:
+                change.failure = change.failure or message
+                return ()
         batch = self._batch
         if batch is None:
             return ()  # about a message that nothing waits for, such as a packet to send
@@ -182,9 +182,8 @@ class OpenFlowConnection:
         return ()
 
     def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[ConnectionEvent]:
-        change, batch = self._change, self._batch
-        if change is not None and xid == change.awaited:
-            self._change = None
+        change, batch = self._changes.pop(xid, None), self._batch
+        if change is not None:
             done = BatchApplied(change.first)
             return (done if change.failure is None else BatchRefused(change.first, None, change.failure),)
         if batch is None or batch.phase is not Phase.ADDING or xid != batch.awaited:
@@ -207,13 +206,13 @@ class OpenFlowConnection:
 
     def _on_list(self, xid: int, message: wire.ListPart) -> Iterable[ConnectionEvent]:
         kind = message.kind
-        asked, items = self._listings.get(kind, (None, []))
-        if xid != asked:
+        asked, items = self._listings.get(xid, (None, []))
+        if kind is not asked:
             raise ProtocolError(f"the peer listed {kind.name.lower()} that nobody asked for (xid {xid})")
         items.extend(LISTS[kind].read(message.body))
         if message.more:
             return ()
-        del self._listings[kind]
+        del self._listings[xid]
         return (LISTS[kind].event(xid, tuple(items)),)
 
     def _on_notice(self, xid: int, message: wire.PacketIn | wire.PortStatus) -> Iterable[ConnectionEvent]:
@@ -226,20 +225,20 @@ class OpenFlowConnection:
         return ()
 
     def _list(self, kind: wire.ListKind, request: Callable[[int], bytes]) -> int:
-        assert self.state is ConnectionState.READY and kind not in self._listings
+        assert self.state is ConnectionState.READY
         xid = self._next()
-        self._listings[kind] = xid, []
+        self._listings[xid] = kind, []
         self._out.append(request(xid))
         return xid
 
     def _make(self, messages: Sequence[Callable[[int], bytes]]) -> int:
         """Send messages and a barrier after them."""
-        assert self.state is ConnectionState.READY and self._change is None and messages
-        xids = [self._next() for _ in messages]
-        self._change = PlainTransaction(xids[0], len(messages), awaited=self._next())
+        assert self.state is ConnectionState.READY and messages
+        xids, last = [self._next() for _ in messages], self._next()
+        self._changes[last] = PlainTransaction(xids[0], len(messages))
         for xid, message in zip(xids, messages, strict=True):
             self._out.append(message(xid))
-        self._out.append(wire.barrier(self._change.awaited))
+        self._out.append(wire.barrier(last))
         return xids[0]
 
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:
