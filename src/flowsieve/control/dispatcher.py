@@ -160,7 +160,10 @@ class Dispatcher:
                 self._mender.changed(switch, port, up)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
-            case TableChanged(switch, owners) if any(map(self.state.owner.minds, owners)):
+            case TableChanged(switch, owners):
+                self._fleet.room.changed(switch)
+                if not any(map(self.state.owner.minds, owners)):
+                    return
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
@@ -171,6 +174,7 @@ class Dispatcher:
         await self._core.tasks.__aenter__()
         for reconciler in self._fleet:
             self._core.tasks.start(reconciler.run())
+        self._core.tasks.start(self._fleet.room.run())
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self.scribe.run())
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from flowsieve.errors import Refused, SwitchError, Unacknowledged
+from flowsieve.errors import Refused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
@@ -51,6 +51,8 @@ class EmbeddedFabric:
         self.network.settle()
         if ticket.error is not None:
             self._put_back(switch, before)
+            if isinstance(ticket.error, TableFull):
+                ticket.error.at = ticket.done
             raise ticket.error
         if switch in self._mute:
             self._mute.discard(switch)

@@ -273,7 +273,7 @@ class Channel:
                 held.add(key)
             elif op.kind is OpKind.REMOVE:
                 held.discard(key)
-        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held))
+        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=why.op_index)
 
     def _deadline(self) -> float:
         """Until when a request that comes now waits for a connection."""
