@@ -56,7 +56,7 @@ def test_they_rest_longer_while_there_is_something_more_important(
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(leisure, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(leisure, "thread_time", lambda: next(now))
     monkeypatch.setattr(leisure.asyncio, "sleep", sleep)
     asyncio.run(Leisure(lambda: busy).each(str, range(3 * SLICE)))
     assert slept == [rest] * 3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from itertools import islice
-from time import perf_counter
+from time import thread_time
 from typing import TypeVar
 
-SLICE = 64  # things that are worked on at a time: half a millisecond, for an entry of a table
-REST = 2.0  # times as long as the slice before it
+SLICE = 128  # things that are worked on at a time: a millisecond at most, for entries of a table
+REST = 2.0  # times as long as the slice before it took of a processor
 BUSY = 5.0  # times longer it is while there is something more important to do
 
 T = TypeVar("T")
@@ -40,10 +40,10 @@ class Leisure:
         left, done = iter(items), list[R]()
         while True:
             async with self._turn:
-                begin = perf_counter()
+                begin = thread_time()
                 part = [work(item) for item in islice(left, SLICE)]
                 if not part:
                     return done
                 done += part
-                rest = REST * (perf_counter() - begin)
+                rest = REST * (thread_time() - begin)
                 await asyncio.sleep(BUSY * rest if self._busy() else rest)
