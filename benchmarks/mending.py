@@ -25,7 +25,7 @@ from benchmarks.talk import Logs, Pair, Values
 from flowsieve.content.filter import Filter
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState
+from flowsieve.control.state import DEFAULT_BUDGET, ControlState, Settings
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.lab import Lab
 from flowsieve.network.generators import fat_tree
@@ -102,11 +102,12 @@ class Mending:
                 await asyncio.sleep(POLL_SECONDS)
 
 
-def crowded() -> tuple[ControlState, list[Values]]:
+def crowded(budget: int = DEFAULT_BUDGET) -> tuple[ControlState, list[Values]]:
     """A fat-tree with publishers and hundreds of subscriptions of others, and events that the two will exchange."""
     load, topology = zipf(SUBSCRIPTIONS, 10 * DISTINCT), fat_tree(4)
     hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
-    state = ControlState(topology, RegularPlan.make(load.schema, room=ENCODING.room))
+    plan = RegularPlan.make(load.schema, room=ENCODING.room)
+    state = ControlState(topology, plan, settings=Settings(budget=budget))
     publishers = [
         Request(Op.ADVERTISE, f"a{i}", hosts[i * len(hosts) // PUBLISHERS], everything)
         for i in range(PUBLISHERS)

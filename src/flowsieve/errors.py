@@ -127,14 +127,18 @@ class Refused(FlowsieveError):
 
 
 class TableFull(Refused):
-    """A switch's table cannot hold even the coarsest entries that a request needs."""
+    """A switch's table cannot hold even the coarsest entries that a request needs.
 
-    def __init__(self, *, switch: str, needed: int, capacity: int) -> None:
+    `at` is the place in a batch of the operation that the switch refused, if it was one that did.
+    """
+
+    def __init__(self, *, switch: str, needed: int, capacity: int, at: int | None = None) -> None:
         entries = "1 entry" if needed == 1 else f"{needed} entries"
         super().__init__(f"switch {switch} needs at least {entries} and has room for {capacity}")
         self.switch = switch
         self.needed = needed
         self.capacity = capacity
+        self.at = at
 
 
 class SwitchError(FlowsieveError):

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.memory.journal import Journal
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import content_flow
@@ -28,12 +29,20 @@ ENCODING = encoding_of("ipv6")
 class Net:
     """A dispatcher over embedded switches, all connected."""
 
-    def __init__(self, topology: str, capacity: int | None = None, patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        topology: str,
+        capacity: int | None = None,
+        patience: float = 5.0,
+        journal: Journal | None = None,
+    ) -> None:
         self.topology = generate(topology)
         self.network = EmbeddedNetwork(self.topology, capacity)
         self.fabric = EmbeddedFabric(self.network, self._heard)
         state = ControlState(self.topology, RegularPlan.make(SCHEMA))
-        self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=patience, drain=0)
+        self.dispatcher = Dispatcher(
+            state, self.fabric, ENCODING, patience=patience, drain=0, journal=journal
+        )
         self.numbers = iter(range(10**6))
 
     def _heard(self, event: SwitchEvent) -> None:

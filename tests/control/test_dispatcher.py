@@ -215,18 +215,18 @@ def test_requests_that_come_while_tables_are_read_do_not_spoil_a_proof(
         async with running(Net("ring:5")) as net:
             await net.ask(Op.ADVERTISE, "h0", "True")
             old = await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
-            read = net.fabric.read
+            look = net.fabric.look
 
-            async def slowly(switch: str) -> tuple[Flow, ...]:
-                flows = await read(switch)
+            async def slowly(switch: str) -> tuple[tuple[Flow, ...], int]:
+                flows = await look(switch)
                 if switch == "s0":
                     await net.ask(Op.SUBSCRIBE, "h3", "b < 16")
                     await net.dispatcher.submit(Request(Op.UNSUBSCRIBE, old, "h2"))
                 return flows
 
-            monkeypatch.setattr(net.fabric, "read", slowly)
+            monkeypatch.setattr(net.fabric, "look", slowly)
             assert (await net.dispatcher.verify()).holds
-            monkeypatch.setattr(net.fabric, "read", read)
+            monkeypatch.setattr(net.fabric, "look", look)
             await net.holds()
 
     asyncio.run(story())

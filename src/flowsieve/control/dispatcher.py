@@ -44,6 +44,7 @@ from flowsieve.southbound.fabric import (
     SwitchEvent,
     TableChanged,
 )
+from flowsieve.southbound.shared_question import SharedQuestion
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Dispatcher:
         self._fleet = Fleet(core)
         self._mender = Mender(core, self._fleet, damping)
         self._intake = Intake(core, self._fleet, self._mender.whole, drain)
-        self._proof = asyncio.Lock()
+        self._proof = SharedQuestion(self._prove)
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
 
     @property
@@ -164,7 +165,10 @@ class Dispatcher:
                 self._mender.changed(switch, port, up)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
-            case TableChanged(switch, owners) if any(map(self.state.owner.minds, owners)):
+            case TableChanged(switch, owners):
+                self._fleet.room.changed(switch)
+                if not any(map(self.state.owner.minds, owners)):
+                    return
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
@@ -175,6 +179,7 @@ class Dispatcher:
         await self._core.tasks.__aenter__()
         for reconciler in self._fleet:
             self._core.tasks.start(reconciler.run())
+        self._core.tasks.start(self._fleet.room.run())
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self.scribe.run())
         return self
@@ -183,6 +188,8 @@ class Dispatcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._intake.ending = True
+        self._proof.close()
+        self._fleet.close()
         await self._core.tasks.__aexit__(kind, error, trace)
 
     # What there is to know.
@@ -204,6 +211,11 @@ class Dispatcher:
         return self._mender.whole.is_set()
 
     @property
+    def at_rest(self) -> bool:
+        """Whether all switches that can be asked have acknowledged all that they should hold."""
+        return self._fleet.settled_at(self._fleet.reachable)
+
+    @property
     def suppressed(self) -> frozenset[Edge]:
         """The links that are left out because they come and go, down or not."""
         return self._mender.suppressed
@@ -223,9 +235,12 @@ class Dispatcher:
         """How many flow operations switches have acknowledged."""
         return self._fleet.operations
 
-    async def tables(self) -> dict[str, tuple[Flow, ...]]:
-        """What the switches really hold; of one that cannot be asked, what it acknowledged last is not told."""
-        return await self._fleet.tables()
+    async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
+        """What the switches, or some of them, really hold: read after this was asked, for all who ask at a time.
+
+        Of one that cannot be asked, what it acknowledged last is not told.
+        """
+        return await self._fleet.tables(switches)
 
     async def view(self) -> NetworkView:
         """The network with what the switches that can be asked really hold."""
@@ -233,21 +248,12 @@ class Dispatcher:
         return self.state.view(self.encoding, tables)
 
     async def verify(self) -> Verdict:
-        """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time.
+        """Prove that what is really installed does what all interests ask for; one proof for all who ask at a time.
 
-        Requests go on meanwhile, so it is about what was asked before the tables were read and still stands after it.
+        It begins after that, and the tables are read for it. Requests go on meanwhile, so it is about what was asked
+        before the tables were read and still stands after it.
         """
-        async with self._proof:
-            advertised, subscribed = dict(self.state.advertisements), dict(self.state.subscriptions)
-            with suppress(TimeoutError, SwitchError, Refused):
-                await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
-            view = await self.view()
-            standing = replace(
-                view,
-                advertisements=_standing(advertised, self.state.advertisements),
-                subscriptions=_standing(subscribed, self.state.subscriptions),
-            )
-            return await asyncio.to_thread(verify, standing)
+        return await self._proof.answered()
 
     async def repair(self) -> int:
         """Read all tables back and set right what differs from what they should be; how many operations it took."""
@@ -256,6 +262,19 @@ class Dispatcher:
             each.doubt("its table is read again")
         await self.settled()
         return self.operations - before
+
+    async def _prove(self) -> Verdict:
+        """One proof, in a thread."""
+        advertised, subscribed = dict(self.state.advertisements), dict(self.state.subscriptions)
+        with suppress(TimeoutError, SwitchError, Refused):
+            await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
+        view = await self.view()
+        standing = replace(
+            view,
+            advertisements=_standing(advertised, self.state.advertisements),
+            subscriptions=_standing(subscribed, self.state.subscriptions),
+        )
+        return await asyncio.to_thread(verify, standing)
 
     # How the network turns out.
 

@@ -195,10 +195,17 @@ class ControlState:
         with suppress(Refused):
             self._tables.update()
 
-    def bound(self, switch: str, capacity: int) -> Outcome:
-        """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more."""
-        self.bounds[switch] = capacity
-        self._tables.bound(switch, capacity)
+    def bound(self, switch: str, capacity: int | None) -> Outcome:
+        """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more.
+
+        With None nothing is known of its room any more, except for what the settings say.
+        """
+        if capacity is None:
+            self.bounds.pop(switch, None)
+            self._tables.bound(switch, self.settings.room(self.topology))
+        else:
+            self.bounds[switch] = capacity
+            self._tables.bound(switch, capacity)
         return Outcome(self._tables.update())
 
     def table(self, switch: str) -> dict[Dz, Ports]:

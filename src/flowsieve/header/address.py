@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from flowsieve.errors import BadInput
 
@@ -53,5 +54,7 @@ class Prefix:
         return f"{address_text(self.family, self.first)}/{self.length}"
 
 
+@lru_cache(maxsize=1 << 16)
 def address_text(family: int, number: int) -> str:
+    """An address as people write it; few of them stand in many tables."""
     return str(ipaddress.IPv4Address(number) if family == 4 else ipaddress.IPv6Address(number))

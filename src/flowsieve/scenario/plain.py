@@ -29,9 +29,24 @@ def plain_flow(topology: Topology, switch: str, flow: Flow, masked: bool = False
 
 def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> list[dict[str, Any]]:
     """All entries in one form: with masks as soon as one of them needs that."""
-    ordered = {switch: sorted(flows) for switch, flows in tables.items()}
-    masked = any(isinstance(flow.match, MaskedMatch) for flows in ordered.values() for flow in flows)
-    return [plain_flow(topology, switch, flow, masked) for switch, flows in ordered.items() for flow in flows]
+    rows = rows_of(tables)
+    masked = need_masks(rows)
+    return [plain_flow(topology, switch, flow, masked) for switch, flow in rows]
+
+
+def rows_of(tables: Mapping[str, Iterable[Flow]]) -> list[tuple[str, Flow]]:
+    """All entries with their switches, those of a switch in order."""
+    return [(switch, flow) for switch, flows in tables.items() for flow in sorted(flows, key=_by_key)]
+
+
+def need_masks(rows: Iterable[tuple[str, Flow]]) -> bool:
+    """Whether some match can be written with a mask alone."""
+    return any(isinstance(flow.match, MaskedMatch) for _, flow in rows)
+
+
+def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:
+    """The order of `Flow`, by plain numbers for speed: tables are large."""
+    return flow.match.sort_key, flow.priority
 
 
 def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:

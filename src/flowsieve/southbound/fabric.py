@@ -126,7 +126,15 @@ class LiveSwitches(Protocol):
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds within our group prefixes.
 
-        Entries there that no `Flow` can describe are removed on the way.
+        Entries there that no `Flow` can describe are removed on the way. No batch is under way meanwhile, so that a
+        controller may build on it.
+        """
+        ...
+
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that `read` would give, and how many it would remove; nothing is changed.
+
+        It is for those who want to see what a switch holds at some moment: nothing else that is asked waits for it.
         """
         ...
 
@@ -197,10 +205,6 @@ class Fabric(LiveSwitches, Protocol):
 
     async def wait_connected(self, seconds: float = 3.0) -> None:
         """Wait until all switches are connected; raises a SwitchError that names those that are not."""
-        ...
-
-    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
-        """The entries that `read` would give, and how many it would remove; nothing is changed."""
         ...
 
     async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> PuntChanges:

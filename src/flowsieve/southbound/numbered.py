@@ -52,6 +52,11 @@ class NumberedSwitches(LiveSwitches):
         """The entries that a switch holds."""
         return self.told(switch, await self._switches.read(switch))
 
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that `read` would give, and how many it would remove."""
+        flows, strange = await self._switches.look(switch)
+        return self.told(switch, flows), strange
+
     def told(self, switch: str, flows: Sequence[Flow]) -> tuple[Flow, ...]:
         """Entries of a switch in the topology's ports; ports that the topology does not have become `NOWHERE`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from flowsieve.errors import Refused, SwitchError, Unacknowledged
+from flowsieve.errors import Refused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.punt import Punt
@@ -51,6 +51,8 @@ class EmbeddedFabric:
         self.network.settle()
         if ticket.error is not None:
             self._put_back(switch, before)
+            if isinstance(ticket.error, TableFull):
+                ticket.error.at = ticket.done
             raise ticket.error
         if switch in self._mute:
             self._mute.discard(switch)
@@ -62,6 +64,11 @@ class EmbeddedFabric:
         await self._reach(switch)
         self._unread.discard(switch)
         return self.network.read(switch)
+
+    async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
+        """The entries that a switch holds; it is not known by that."""
+        await self._reach(switch)
+        return self.network.read(switch), 0
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""

@@ -43,7 +43,7 @@ entries = (
     st.builds(Asked, requests(), origins)
     | st.builds(Undone, requests(), origins, names, st.text())
     | st.builds(Rewired, st.frozensets(edges))
-    | st.builds(Bounded, names, st.integers(0))
+    | st.builds(Bounded, names, st.integers(0) | st.none())
 )
 
 

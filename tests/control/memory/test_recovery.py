@@ -78,7 +78,7 @@ class Life:
             self._rewire()
         else:
             switch = self.random.choice(self.state.topology.switches)
-            self._do(Bounded(switch, self.random.choice([0, 1, 1, 2, 3, 5])))
+            self._do(Bounded(switch, self.random.choice([0, 1, 1, 2, 3, 5, None, None])))
 
     def _ask(self) -> None:
         self.asked += 1

@@ -14,6 +14,7 @@ from flowsieve.errors import TableFull
 from flowsieve.flow.capacity.coarsen_kernel import LEAK
 from flowsieve.flow.capacity.fitted import FittedTables, coarsened, room
 from flowsieve.flow.capacity.weights import BY_VOLUME, Weights
+from flowsieve.flow.diff import apply_changes
 from flowsieve.flow.tables.compiler import Compiler, Side
 from flowsieve.flow.tables.meaning import look_up
 from flowsieve.index.dz import WHOLE_SPACE, Dz
@@ -190,3 +191,23 @@ def test_what_cannot_fit_at_all_is_refused_and_can_be_taken_back() -> None:
     compiler.change("h1", Side.SUBSCRIBER, DzSet.of("01"), adding=False)
     assert tables.update() == {}
     assert tables.table("s0") == {}
+
+
+def test_a_table_that_was_cut_is_whole_again_when_there_is_room_for_any_number() -> None:
+    topology = line(2)
+    tables = FittedTables(Compiler(topology, TreeMap.single(center_tree(topology))))
+    compiler = tables.compiler
+    compiler.change("h0", Side.PUBLISHER, DzSet([WHOLE_SPACE]), adding=True)
+    compiler.change("h1", Side.SUBSCRIBER, DzSet.of("000", "010", "100", "110"), adding=True)
+    tables.update()
+    exact = tables.table("s0")
+    tables.bound("s0", 2)
+    assert tables.update().keys() == {"s0"}
+    assert len(tables.table("s0")) == 1
+    tables.bound("s0", None)
+    changes = tables.update()
+    assert tables.table("s0") == exact
+    cut = {change.dz: change.old for change in changes["s0"] if change.old is not None}
+    apply_changes(cut, changes["s0"])
+    assert cut == exact
+    assert (tables.waste(), tables.update()) == ({}, {})

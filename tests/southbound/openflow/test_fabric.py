@@ -11,6 +11,7 @@ from pathlib import Path
 
 import peer
 import pytest
+from os_ken.ofproto import ofproto_v1_4 as ofp
 from vswitch import PATIENCE_S, PATIENT, SOON, OpenVSwitch, wait_for
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull, Unacknowledged
@@ -23,6 +24,7 @@ from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, Sw
 from flowsieve.southbound.openflow import datapath_sync
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import MOST_GREETED, OpenFlowFabric
+from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.southbound.openflow.wire import Frames, OpenFlowFrame
 
@@ -594,6 +596,111 @@ def test_a_switch_is_looked_at_without_a_change(bridge):
         assert await fabric.look(bridge.name) == ((), 1)
         assert await fabric.read(bridge.name) == ()
         assert await fabric.look(bridge.name) == ((), 0)
+
+    bridge.use(work)
+
+
+class SlowReader:
+    """A switch that does all it is asked to, but lists its entries only when it may."""
+
+    def __init__(self) -> None:
+        self.may_list = asyncio.Event()
+        self.asked = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        stream, port = Frames(), Port(1, bytes(6), "s1-eth1", 0, 0)
+        writer.write(peer.hello(5) + peer.features(2))
+        listing = []
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                for frame in stream.feed(data):
+                    if peer.asks_for_entries(frame):
+                        self.asked += 1
+                        listing.append(asyncio.create_task(self._list(frame.xid, writer)))
+                    elif frame.type == ofp.OFPT_MULTIPART_REQUEST:
+                        if frame.data[8:10] == struct.pack("!H", ofp.OFPMP_PORT_DESC):
+                            writer.write(peer.ports(frame.xid, port))
+                    elif frame.type == ofp.OFPT_BARRIER_REQUEST:
+                        writer.write(peer.barrier(frame.xid))
+                    elif frame.type == ofp.OFPT_BUNDLE_CONTROL:
+                        bundle, what = struct.unpack_from("!IH", frame.data, 8)
+                        writer.write(peer.bundle(frame.xid, bundle, what + 1))
+        writer.close()
+
+    async def _list(self, xid: int, writer: asyncio.StreamWriter) -> None:
+        await self.may_list.wait()
+        writer.write(peer.stats(xid, [install(1).flow]))
+
+
+def test_whoever_looks_holds_nobody_up(tmp_path):
+    heard: list[SwitchEvent] = []
+
+    async def main() -> None:
+        switch = SlowReader()
+        server = await asyncio.start_unix_server(switch.serve, tmp_path / "s1")
+        address = {"s1": f"unix:{tmp_path / 's1'}"}
+        async with (
+            server,
+            OpenFlowFabric(address, timing=PATIENT, report=heard.append) as fabric,
+            asyncio.timeout(PATIENCE_S / 2),
+        ):
+            await fabric.wait_connected(PATIENCE_S)
+            looks = [asyncio.create_task(fabric.look("s1")) for _ in range(3)]
+            await until(lambda: switch.asked == 1)
+            await fabric.fence("s1", 1, True)
+            await fabric.apply("s1", [install(1)])
+            assert await fabric.ports("s1") == {1: True}
+            reading = asyncio.create_task(fabric.read("s1"))
+            await until(lambda: switch.asked == 2)
+            await fabric.fence("s1", 1, False)  # nor does a fence wait for a controller that reads
+            assert not any(task.done() for task in [*looks, reading])
+            switch.may_list.set()
+            assert await reading == (install(1).flow,)
+            assert await asyncio.gather(*looks) == [((install(1).flow,), 0)] * 3
+        assert [type(event) for event in heard] == [Connected, Disconnected]
+
+    asyncio.run(main())
+
+
+def test_a_look_that_is_abandoned_costs_no_connection(tmp_path):
+    heard: list[SwitchEvent] = []
+
+    async def main() -> None:
+        switch = SlowReader()
+        server = await asyncio.start_unix_server(switch.serve, tmp_path / "s1")
+        address = {"s1": f"unix:{tmp_path / 's1'}"}
+        async with (
+            server,
+            OpenFlowFabric(address, timing=PATIENT, report=heard.append) as fabric,
+            asyncio.timeout(PATIENCE_S / 2),
+        ):
+            await fabric.wait_connected(PATIENCE_S)
+            look = asyncio.create_task(fabric.look("s1"))
+            await until(lambda: switch.asked == 1)
+            look.cancel()
+            switch.may_list.set()
+            assert await fabric.look("s1") == ((install(1).flow,), 0)
+            await fabric.apply("s1", [install(1)])
+            assert heard == [Connected("s1")]
+
+    asyncio.run(main())
+
+
+@pytest.mark.real
+def test_what_is_unknown_is_not_known_by_a_look(bridge):
+    async def work(fabric):
+        request = asyncio.create_task(fabric.apply(bridge.name, [install(1)]))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        request.cancel()
+        with suppress(asyncio.CancelledError):
+            await request
+        await fabric.wait_connected(PATIENCE_S)
+        await fabric.look(bridge.name)
+        with pytest.raises(Unacknowledged, match="a request was abandoned"):
+            await fabric.apply(bridge.name, [install(1)])
+        await fabric.read(bridge.name)
+        await fabric.apply(bridge.name, [install(1)])
 
     bridge.use(work)
 

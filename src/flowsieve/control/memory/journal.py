@@ -59,10 +59,10 @@ class Rewired:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A switch was found to have room for so many entries."""
+    """A switch was found to have room for so many entries; None: that is over, it may have room for all."""
 
     switch: str
-    capacity: int
+    capacity: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from flowsieve.control.core import Core
-from flowsieve.control.memory.journal import Bounded
 from flowsieve.control.switches.belief import Belief
+from flowsieve.control.switches.looks import Looks
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
-from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.control.switches.table_room import TableRoom
+from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
-
-log = logging.getLogger(__name__)
 
 
 class Fleet:
@@ -25,6 +23,8 @@ class Fleet:
         self.reachable: set[str] = set()  # the switches that can be asked
         self._core = core
         self._reconcilers: dict[str, Reconciler] = {}
+        self._looks = Looks(core, self._repair)
+        self.room = TableRoom(core, self.ask)
         for switch in core.state.topology.switches:
             self._add(switch, core.deliveries.get(switch))
 
@@ -44,7 +44,7 @@ class Fleet:
 
     def _add(self, switch: str, deliveries: Mapping[int, Deliver] | None) -> Reconciler:
         made = self._reconcilers[switch] = Reconciler(
-            switch, self._core, self._belief(deliveries), self._full
+            switch, self._core, self._belief(deliveries), self.room.less
         )
         return made
 
@@ -66,6 +66,7 @@ class Fleet:
         """A switch can be asked from now on."""
         self.reachable.add(switch)
         self[switch].connected()
+        self.room.changed(switch)
 
     def disconnected(self, switch: str, reason: str) -> None:
         self.reachable.discard(switch)
@@ -95,33 +96,16 @@ class Fleet:
         """How many flow operations switches have acknowledged."""
         return sum(each.operations for each in self)
 
-    async def tables(self) -> dict[str, tuple[Flow, ...]]:
-        """What the switches that can be asked really hold; not the entries of other owners."""
-        reachable, minds = sorted(self.reachable), self._core.state.owner.minds
-        tables = await asyncio.gather(*(self._core.switches.read(switch) for switch in reachable))
-        return {
-            switch: tuple(flow for flow in flows if minds(flow.owner))
-            for switch, flows in zip(reachable, tables, strict=True)
-        }
+    async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
+        """What the switches that can be asked, or some of these, really hold; not the entries of other owners."""
+        some = self.reachable if switches is None else self.reachable.intersection(switches)
+        return await self._looks.tables(sorted(some))
 
-    # Switches with less room than their tables need.
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._looks.close()
 
-    def _full(self, error: TableFull) -> None:
-        """Make do with the room that there is, or let those who wait hear that it is too small."""
-        known = self._core.state.capacity(error.switch)
-        room = error.capacity if known is None or known > error.capacity else known - 1
-        if room < 1:
-            self[error.switch].fail(error)
-            return
-        log.warning("switch %s has room for %d entries", error.switch, room)
-        self._core.tasks.start(self._bound(error.switch, room))
-
-    async def _bound(self, switch: str, room: int) -> None:
-        core = self._core
-        try:
-            outcome = await core.scribe.write(
-                Bounded(switch, room), lambda: core.state.bound(switch, room), urgent=True
-            )
-            self.ask(outcome.changes)
-        except Refused as reason:
-            self[switch].fail(reason)
+    def _repair(self, switch: str) -> asyncio.Future[None]:
+        """Have a switch read and set right."""
+        self[switch].doubt("it has entries that nobody of ours made")
+        return self[switch].reached()

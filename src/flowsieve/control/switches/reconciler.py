@@ -9,33 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
-from flowsieve.errors import SwitchError, TableFull
-from flowsieve.flow.diff import Change, changes_between
+from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.flow.diff import Change, apply_changes, changes_between
 from flowsieve.index.dz import Dz
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.05
+LONGEST_RETRY_SECONDS = 5.0  # with a switch that has no room at all; doubled up to it
+
+MakeDo = Callable[[TableFull, int], Awaitable[None]]
 
 
 class Reconciler:
     """`ask` for changes and wait until they are `reached`; `run` does the work.
 
-    `full` hears that the switch has less room than its table needs.
+    `make_do` has the table cut to the room that the switch has, given why it refused a batch and how many entries it
+    holds; it raises Refused where that cannot be.
     """
 
-    def __init__(self, switch: str, core: Core, belief: Belief, full: Callable[[TableFull], None]) -> None:
+    def __init__(self, switch: str, core: Core, belief: Belief, make_do: MakeDo) -> None:
         self.switch = switch
         self.belief = belief
         self.operations = 0
         self.trouble: str | None = "it has not connected yet"  # why it is not where it should be
         belief.known = False
         self._core = core
-        self._full = full
+        self._make_do = make_do
         self._connected = False
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
@@ -95,17 +100,29 @@ class Reconciler:
         while True:
             await self._wake.wait()
             self._wake.clear()
+            retry = RETRY_SECONDS
             while self._connected and not self.settled:
                 try:
                     await self._step()
                 except TableFull as error:
                     self.doubt(str(error))
-                    self._full(error)
-                    await asyncio.sleep(RETRY_SECONDS)
+                    try:
+                        await self._make_do(error, len(self.belief.held))
+                    except Refused as reason:
+                        self._wake.clear()
+                        self.fail(reason)
+                        await self._news_within(retry)
+                        retry = min(2 * retry, LONGEST_RETRY_SECONDS)
                 except SwitchError as error:
                     log.warning("switch %s: %s", self.switch, error)
                     self.doubt(str(error))
                     await asyncio.sleep(RETRY_SECONDS)
+
+    async def _news_within(self, seconds: float) -> None:
+        """Wait until something is asked for or doubted, but no longer than that."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _step(self) -> None:
         """Make one batch of what is to be done; what comes of it does not count if doubts come up meanwhile."""
@@ -123,7 +140,10 @@ class Reconciler:
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
         steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
         if strays or ops:
-            await core.switches.apply(self.switch, strays + ops)
+            try:
+                await core.switches.apply(self.switch, strays + ops)
+            except TableFull as error:
+                raise self._own(error, steps, len(strays)) from error
             if self._doubts != doubts:
                 return
             belief.acknowledge(steps)
@@ -135,6 +155,17 @@ class Reconciler:
         self.trouble = None
         self._reached = version
         self._tell()
+
+    def _own(self, error: TableFull, steps: Sequence[Change], strays: int) -> TableFull:
+        """Why a batch was refused, told in entries of ours: those that there were when the switch came to one too many.
+
+        What else it holds, whoever made it and whatever its cookie says, is no room that we can count on.
+        """
+        if error.at is None:
+            return error
+        held = dict(self.belief.held)
+        apply_changes(held, steps[: max(0, error.at - strays)])
+        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=error.at)
 
     def _tell(self) -> None:
         waiting, reached = self._waiting, self._reached

@@ -68,9 +68,10 @@ class FittedTables:
         self._withheld: dict[str, list[Change]] = {}
         self._loose: set[str] = set()  # switches that are coarse or have been
 
-    def bound(self, switch: str, capacity: int) -> None:
-        """From the next update on, a switch has room for so many entries."""
-        self.capacity = {**self.capacity, switch: capacity}
+    def bound(self, switch: str, capacity: int | None) -> None:
+        """From the next update on, a switch has room for so many entries, or for any number of them."""
+        others = {other: room for other, room in self.capacity.items() if other != switch}
+        self.capacity = others if capacity is None else {**others, switch: capacity}
         self._withheld.setdefault(switch, [])
 
     def update(self) -> dict[str, list[Change]]:
@@ -81,7 +82,7 @@ class FittedTables:
         """
         update = self.compiler.update()
         exact = update.by_switch()
-        if not self.capacity:
+        if not self.capacity and not self._withheld:
             return exact
         was = dict(self._coarse)
         exact = joined(self._withheld, exact)
@@ -151,6 +152,7 @@ class FittedTables:
         """Decide on a switch's table; whether it is a coarse one."""
         capacity = self.capacity.get(switch)
         if capacity is None:
+            self._coarse.pop(switch, None)
             return False
         limit, needed = room(capacity), self.compiler.entries(switch)
         coarse = self._coarse.get(switch)

@@ -19,10 +19,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.errors import BadMessage, FlowsieveError
 from flowsieve.protocol.answer import answer_of
-from flowsieve.scenario.plain import plain_flows, plain_verdict
+from flowsieve.scenario.plain import plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.chores import at_work
 from flowsieve.serving.http import views
+from flowsieve.serving.http.flows_answer import FlowsAnswer
 from flowsieve.serving.http.http_connection import Respond
 from flowsieve.serving.http.server import HttpServer
 from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
@@ -44,6 +45,7 @@ EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
 def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
     """The application: one function for each path."""
     app = FastAPI(title="flowsieve", description=__doc__)
+    tables = FlowsAnswer(dispatcher)
 
     @app.exception_handler(FlowsieveError)
     async def known_error(request: Request, error: FlowsieveError) -> Response:
@@ -90,13 +92,9 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
         return views.interests(dispatcher.state.advertisements)
 
     @app.get("/v1/flows")
-    async def flows(switch: Annotated[str | None, Query()] = None) -> list[dict[str, Any]]:
+    async def flows(switch: Annotated[str | None, Query()] = None) -> Response:
         """What the switches really hold, as `flowsieve verify --flows` reads it."""
-        tables, topology = await dispatcher.tables(), dispatcher.state.topology
-        if switch is not None:
-            topology.linked(switch)
-            tables = {switch: tables[switch]} if switch in tables else {}
-        return plain_flows(topology, tables)
+        return Response(await tables.of(switch), media_type="application/json")
 
     @app.get("/v1/verify")
     async def verify() -> dict[str, Any]:

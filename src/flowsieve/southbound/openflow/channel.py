@@ -23,8 +23,9 @@ from flowsieve.southbound.fabric import (
     Report,
     TableChanged,
 )
+from flowsieve.southbound.leisure import Leisure, in_slices
 from flowsieve.southbound.openflow.datapath_id import switch_id
-from flowsieve.southbound.openflow.entries import within
+from flowsieve.southbound.openflow.entries import SwitchEntry, within
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
     EntriesListed,
@@ -45,7 +46,10 @@ MOST_WAITING = 1024  # requests to one switch
 
 
 class Channel:
-    """Requests to one switch, one after the other.
+    """Requests to one switch: those about its entries one after the other, those about its ports likewise, beside them.
+
+    So a fence does not wait for a table. Nor does anything wait for whoever only looks: that is asked on the same
+    connection while other answers are due, and nothing is built on it. The switch takes all in the order it is sent.
 
     Once a connection was lost, what the switch holds is unknown: no batch is taken before its entries were
     read anew. Should the switch come to a commit on the lost connection only after that, it tells of a change
@@ -70,7 +74,7 @@ class Channel:
         self._latest: SwitchSession | None = None  # the newest connection
         self._session: SwitchSession | None = None  # … if the switch is ours to change
         self._connected = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._tables, self._ports, self._looks = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._waiting = 0
 
     # Connections.
@@ -170,6 +174,11 @@ class Channel:
     def connected(self) -> bool:
         return self._session is not None
 
+    @property
+    def at_work(self) -> bool:
+        """Whether something is asked of the switch, other than to be looked at."""
+        return self._tables.locked() or self._ports.locked()
+
     def _lose(self, session: SwitchSession, reason: str) -> None:
         session.give_up(reason)
         if self._session is session:
@@ -183,7 +192,7 @@ class Channel:
     async def apply(self, ops: Sequence[FlowOp]) -> None:
         """Have a batch carried out as a whole, or raise why nothing of it was, or why that is unknown."""
         try:
-            async with self._in_turn(known=True) as session:
+            async with self._in_turn(self._tables, known=True) as session:
                 try:
                     await session.ask(session.connection.apply(ops), BatchApplied)
                 except Rejected as why:
@@ -191,32 +200,42 @@ class Channel:
         except Lost as error:
             raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
-    async def read(self, groups: Iterable[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
+    async def read(self, groups: Iterable[Prefix]) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
-        Entries that no `Flow` can describe are removed unless `remove` is false; their number comes second.
+        Entries that no `Flow` can describe are removed; their number comes second.
         """
         refused = f"switch {self.switch} does not remove entries"
-        async with self._asking(f"switch {self.switch} cannot be read", refused) as session:
+        async with self._asking(self._tables, f"switch {self.switch} cannot be read", refused) as session:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
-            said = [(entry, entry.flow) for entry in within(listed.entries, groups)]
-            strangers = [entry for entry, flow in said if flow is None]
-            if strangers and remove:
+            there = within(listed.entries, groups)
+            said = await in_slices(_flow_of, there)
+            strangers = [entry for entry, flow in zip(there, said, strict=True) if flow is None]
+            if strangers:
                 await session.ask(session.connection.remove(strangers), BatchApplied)
             if self._session is session:
                 self.unknown = None
-            flows = [flow for _, flow in said if flow is not None]
+            flows = [flow for flow in said if flow is not None]
             return tuple(sorted(flows, key=_by_key)), len(strangers)
+
+    async def look(self, groups: Iterable[Prefix], leisure: Leisure) -> tuple[tuple[Flow, ...], int]:
+        """What `read` would give, and how many entries it would remove; what is unknown stays so."""
+        async with self._asking(self._looks, f"switch {self.switch} cannot be looked at") as session:
+            listed = await session.ask(session.connection.list_entries(), EntriesListed)
+        said = await leisure.each(_flow_of, within(listed.entries, groups))
+        flows = [flow for flow in said if flow is not None]
+        return tuple(sorted(flows, key=_by_key)), len(said) - len(flows)
 
     async def list_ports(self) -> tuple[Port, ...]:
         """The ports that the switch has."""
-        async with self._asking(f"the ports of switch {self.switch} cannot be read") as session:
+        async with self._asking(self._ports, f"the ports of switch {self.switch} cannot be read") as session:
             return (await session.ask(session.connection.list_ports(), PortsListed)).ports
 
     async def fence(self, number: int, closed: bool) -> None:
         """Have a port closed or opened; one that is not there carries nothing, so there is nothing to be done."""
         port, what = f"port {number} of switch {self.switch}", "fenced" if closed else "opened"
-        async with self._asking(f"whether {port} was {what} is unknown", f"{port} is not {what}") as session:
+        lost, refused = f"whether {port} was {what} is unknown", f"{port} is not {what}"
+        async with self._asking(self._ports, lost, refused) as session:
             listed = await session.ask(session.connection.list_ports(), PortsListed)
             for each in listed.ports:
                 if each.number == number:
@@ -226,7 +245,7 @@ class Channel:
         """Make the service entries exactly these; says whether anything had to be changed."""
         lost = f"which packets switch {self.switch} hands over is unknown"
         refused = f"switch {self.switch} does not hand over packets as it is asked to"
-        async with self._asking(lost, refused) as session:
+        async with self._asking(self._tables, lost, refused) as session:
             ask, connection = session.ask, session.connection
             todo = await _punts_to_change(session, punts)
             for meters, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
@@ -240,7 +259,9 @@ class Channel:
 
     async def look_at_punts(self, punts: Sequence[Punt]) -> Changes:
         """What `punt` would change; nothing is changed."""
-        async with self._asking(f"what switch {self.switch} hands over cannot be read") as session:
+        async with self._asking(
+            self._looks, f"what switch {self.switch} hands over cannot be read"
+        ) as session:
             return await _punts_to_change(session, punts)
 
     async def send_packet(self, port: int, data: bytes) -> None:
@@ -248,10 +269,10 @@ class Channel:
         (await self._live_session(self._deadline())).send_packet(port, data)
 
     @asynccontextmanager
-    async def _asking(self, lost: str, refused: str = "") -> AsyncIterator[SwitchSession]:
+    async def _asking(self, turn: asyncio.Lock, lost: str, refused: str = "") -> AsyncIterator[SwitchSession]:
         """A connection, for requests in turn; `lost` and `refused` begin the errors where no answer came, or a no."""
         try:
-            async with self._in_turn() as session:
+            async with self._in_turn(turn) as session:
                 yield session
         except Lost as error:
             raise SwitchError(f"{lost}: {error}") from error
@@ -259,10 +280,10 @@ class Channel:
             raise SwitchError(f"{refused}: {error}") from None
 
     @asynccontextmanager
-    async def _in_turn(self, known: bool = False) -> AsyncIterator[SwitchSession]:
-        """A connection, once all requests before are done; with `known`, raises where the table is unknown.
+    async def _in_turn(self, turn: asyncio.Lock, known: bool = False) -> AsyncIterator[SwitchSession]:
+        """A connection, once all requests of the kind are done; with `known`, raises where the table is unknown.
 
-        Where an answer is lost or nobody waited for it, the connection is given up.
+        Where an answer is lost, the connection is given up; also where nobody waited for it, unless that was a look.
         """
         deadline = self._deadline()
         if self._waiting >= MOST_WAITING:
@@ -271,7 +292,7 @@ class Channel:
             )
         self._waiting += 1
         try:
-            async with self._turn:
+            async with turn:
                 session = None if known and self.unknown is not None else await self._live_session(deadline)
                 if session is None or (known and self.unknown is not None):
                     raise Unacknowledged(switch=self.switch, reason=self.unknown or "")
@@ -281,7 +302,8 @@ class Channel:
                     self._lose(session, str(error))
                     raise
                 except asyncio.CancelledError:
-                    self._lose(session, "a request was abandoned")
+                    if turn is not self._looks:
+                        self._lose(session, "a request was abandoned")
                     raise
         finally:
             self._waiting -= 1
@@ -317,7 +339,7 @@ class Channel:
                 held.add(key)
             elif op.kind is OpKind.REMOVE:
                 held.discard(key)
-        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held))
+        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=why.op_index)
 
     def _deadline(self) -> float:
         """Until when a request that comes now waits for a connection."""
@@ -329,6 +351,10 @@ async def _punts_to_change(session: SwitchSession, punts: Sequence[Punt]) -> Cha
     entries = (await session.ask(session.connection.list_service(), EntriesListed)).entries
     meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
     return changes(entries, meters, punts)
+
+
+def _flow_of(entry: SwitchEntry) -> Flow | None:
+    return entry.flow
 
 
 def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:

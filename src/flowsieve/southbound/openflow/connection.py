@@ -50,7 +50,7 @@ class ConnectionState(Enum):
 
 
 class OpenFlowConnection:
-    """One connection, from its first byte on; of each kind of request one may be under way at a time."""
+    """One connection, from its first byte on; one batch at a time may be under way, beside it any lists and changes."""
 
     def __init__(self, decrement: bool = True) -> None:
         self.state = ConnectionState.HELLO
@@ -59,8 +59,8 @@ class OpenFlowConnection:
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
         self._batch: BundleTransaction | None = None
-        self._change: PlainTransaction | None = None
-        self._listings: dict[wire.ListKind, tuple[int, list[Any]]] = {}
+        self._changes: dict[int, PlainTransaction] = {}  # by the barrier after them
+        self._listings: dict[int, tuple[wire.ListKind, list[Any]]] = {}  # by the request
         self._out.append(wire.hello(self._next()))
 
     # What we ask.
@@ -184,13 +184,13 @@ class OpenFlowConnection:
         yield from self._on_refusal(xid, message)
 
     def _on_refusal(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
-        for kind, (asked, _) in self._listings.items():
-            if xid == asked:
-                raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
-        change = self._change
-        if change is not None and (xid - change.first) % _XIDS < change.count:
-            change.failure = change.failure or message
-            return ()
+        if xid in self._listings:
+            kind, _ = self._listings[xid]
+            raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
+        for change in self._changes.values():
+            if (xid - change.first) % _XIDS < change.count:
+                change.failure = change.failure or message
+                return ()
         batch = self._batch
         if batch is None:
             return ()  # about a message that nothing waits for, such as a packet to send
@@ -202,9 +202,8 @@ class OpenFlowConnection:
         return ()
 
     def _on_barrier(self, xid: int, message: wire.Barrier) -> Iterable[ConnectionEvent]:
-        change, batch = self._change, self._batch
-        if change is not None and xid == change.awaited:
-            self._change = None
+        change, batch = self._changes.pop(xid, None), self._batch
+        if change is not None:
             if change.failure is not None:
                 return (BatchRefused(change.first, None, change.failure),)
             if isinstance(change, RoleTransaction):
@@ -230,20 +229,21 @@ class OpenFlowConnection:
 
     def _on_list(self, xid: int, message: wire.ListPart) -> Iterable[ConnectionEvent]:
         kind = message.kind
-        asked, items = self._listings.get(kind, (None, []))
-        if xid != asked:
+        asked, items = self._listings.get(xid, (None, []))
+        if kind is not asked:
             raise ProtocolError(f"the peer listed {kind.name.lower()} that nobody asked for (xid {xid})")
         items.extend(LISTS[kind].read(message.body))
         if message.more:
             return ()
-        del self._listings[kind]
+        del self._listings[xid]
         return (LISTS[kind].event(xid, tuple(items)),)
 
     def _on_role(self, xid: int, message: RoleReply) -> Iterable[ConnectionEvent]:
-        if not isinstance(self._change, RoleTransaction) or xid != self._change.first:
-            raise ProtocolError(f"the peer told a role that nobody asked for (xid {xid})")
-        self._change.told = message
-        return ()
+        for change in self._changes.values():
+            if isinstance(change, RoleTransaction) and change.first == xid:
+                change.told = message
+                return ()
+        raise ProtocolError(f"the peer told a role that nobody asked for (xid {xid})")
 
     def _on_notice(
         self, xid: int, message: wire.PacketIn | wire.PortStatus | RoleStatus
@@ -257,9 +257,9 @@ class OpenFlowConnection:
         return ()
 
     def _list(self, kind: wire.ListKind, request: Callable[[int], bytes]) -> int:
-        assert self.state is ConnectionState.READY and kind not in self._listings
+        assert self.state is ConnectionState.READY
         xid = self._next()
-        self._listings[kind] = xid, []
+        self._listings[xid] = kind, []
         self._out.append(request(xid))
         return xid
 
@@ -270,12 +270,12 @@ class OpenFlowConnection:
         self, messages: Sequence[Callable[[int], bytes]], kind: type[PlainTransaction] = PlainTransaction
     ) -> int:
         """Send messages and a barrier after them."""
-        assert self.state is ConnectionState.READY and self._change is None and messages
-        xids = [self._next() for _ in messages]
-        self._change = kind(xids[0], len(messages), awaited=self._next())
+        assert self.state is ConnectionState.READY and messages
+        xids, last = [self._next() for _ in messages], self._next()
+        self._changes[last] = kind(xids[0], len(messages))
         for xid, message in zip(xids, messages, strict=True):
             self._out.append(message(xid))
-        self._out.append(wire.barrier(self._change.awaited))
+        self._out.append(wire.barrier(last))
         return xids[0]
 
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:

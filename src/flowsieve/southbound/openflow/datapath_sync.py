@@ -26,10 +26,11 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flowsieve.errors import SwitchError
+from flowsieve.southbound.shared_question import SharedQuestion, Unanswered
 from flowsieve.southbound.socket_address import SocketAddress
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ class DatapathSync:
         self._purge = self._purge or removed
         try:
             await self._question.answered()
+        except Unanswered:
+            raise DatapathBehind("the connections were closed before the datapath has followed") from None
         except Unreachable as error:
             if self._control is not None and not self._missed:
                 log.warning("nobody at %s says when the datapath has followed: %s", self._control, error)
@@ -136,38 +139,6 @@ class DatapathSync:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-
-
-class SharedQuestion:
-    """One question, asked again and again while somebody waits; an answer is for all who came before it was asked."""
-
-    def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
-        self._ask = ask
-        self._current: asyncio.Task[None] | None = None
-        self._next: asyncio.Task[None] | None = None
-
-    async def answered(self) -> None:
-        """Wait for the answer to a question that was asked after this call."""
-        if self._next is None:
-            self._next = asyncio.create_task(self._begin(self._current))
-        turn = self._next
-        try:
-            await asyncio.shield(turn)
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                raise DatapathBehind("the connections were closed before the datapath has followed") from None
-            raise
-
-    def close(self) -> None:
-        for turn in (self._current, self._next):
-            if turn is not None:
-                turn.cancel()
-
-    async def _begin(self, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.wait({before})
-        self._current, self._next = self._next, None
-        await self._ask()
 
 
 class VswitchdSocket:

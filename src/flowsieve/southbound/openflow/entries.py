@@ -114,8 +114,13 @@ def _in_groups(prefix: Prefix | None, groups: tuple[Prefix, ...]) -> bool:
     return prefix is not None and any(group.covers(prefix) for group in groups)
 
 
+@lru_cache(maxsize=1 << 16)
 def match_in(match: bytes) -> Match | None:
-    """The match whose `match_bytes` these are, if there is one; prefixes take a short way: tables are large."""
+    """The match whose `match_bytes` these are, if there is one.
+
+    Tables are large, many switches have the same matches, and they are read again and again: so prefixes take a short
+    way, and what was read last is remembered.
+    """
     for width, lengths in _AROUND.items():
         length = lengths.get(match[:_ADDRESS_AT] + match[_ADDRESS_AT + width :])
         if length is not None:

@@ -23,6 +23,7 @@ from flowsieve.southbound.fabric import (
     Report,
     SwitchEvent,
 )
+from flowsieve.southbound.leisure import Leisure
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
@@ -82,6 +83,7 @@ class OpenFlowFabric(Fabric):
         # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
         # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
         self._behind: dict[str, object] = dict.fromkeys(self._channels, object())
+        self._leisure = Leisure(lambda: any(channel.at_work for channel in self._channels.values()))
         self._changed = asyncio.Event()  # set, and replaced, when connections come and go
         self._server: asyncio.Server | None = None
         self._tasks = Tasks()
@@ -166,8 +168,8 @@ class OpenFlowFabric(Fabric):
         return flows
 
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
-        """The entries that `read` would give, and how many it would remove; nothing is changed."""
-        return await self._channel(switch).read(GROUPS, remove=False)
+        """The entries that `read` would give, and how many it would remove; nothing is changed, and nobody waits."""
+        return await self._channel(switch).look(GROUPS, self._leisure)
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""

@@ -37,11 +37,10 @@ class BundleTransaction:
 
 @dataclass(slots=True)
 class PlainTransaction:
-    """Messages outside of bundles; message i has the xid `first` + i, the barrier after them the xid `awaited`."""
+    """Messages outside of bundles; message i has the xid `first` + i, and after them comes a barrier."""
 
     first: int
     count: int
-    awaited: int
     failure: wire.Failed | None = None
 
 
