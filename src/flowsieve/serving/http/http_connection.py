@@ -204,8 +204,7 @@ class HttpConnection(asyncio.Protocol):
         self._incoming.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(self._incoming.headers) <= MOST_HEADERS:  # with one more it is refused
-            self._incoming.headers.append((name.lower(), value))
+        self._incoming.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         request, self._head_bytes = self._incoming, 0
@@ -253,6 +252,7 @@ class HttpConnection(asyncio.Protocol):
                 request, HTTPStatus.BAD_REQUEST, _wrong(f"a call of more than {LONGEST_BODY:,} bytes")
             )
         elif len(request.headers) > MOST_HEADERS:
+            request.headers.clear()
             why = _wrong(f"more than {MOST_HEADERS} headers")
             self._answer(request, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
         elif quick is None:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 OBJECT_BYTES = 1024  # about what a request takes beside its texts
+HEADER_BYTES = 128  # likewise, for each header
 
 
 @dataclass(slots=True)
@@ -24,8 +25,8 @@ class HttpRequest:
     @property
     def size(self) -> int:
         """About how many bytes of memory it takes."""
-        texts = sum(len(name) + len(value) for name, value in self.headers)
-        return OBJECT_BYTES + len(self.url) + texts + len(self.body)
+        headers = sum(HEADER_BYTES + len(name) + len(value) for name, value in self.headers)
+        return OBJECT_BYTES + len(self.url) + headers + len(self.body)
 
     @property
     def head_without_upgrade(self) -> bytes:
