@@ -98,6 +98,23 @@ def test_a_second_controller_says_so_and_stands_by_while_events_flow(hatchery: H
     play(story, hatchery)
 
 
+def test_a_second_controller_that_would_find_its_network_stands_by_as_well(hatchery: Hatchery) -> None:
+    async def story(first: Foreign, second: Foreign) -> None:
+        await first.start()
+        second.described = False
+        second.configure()
+        with first.watched() as watch:
+            assert HELD in (await second.start())["standing_by"]
+            assert (await second.ask("/v1/topology"))["links"] == []
+            assert watch.changes == {}
+        await second.stop_it(signal.SIGTERM)
+        assert "standing_by" not in await second.start("--take-over")
+        assert len((await second.ask("/v1/topology"))["links"]) == 4
+        await first.became_ready(False)
+
+    play(story, hatchery)
+
+
 def test_one_that_was_stopped_finds_itself_shut_out_and_stands_by(hatchery: Hatchery) -> None:
     async def story(first: Foreign, second: Foreign) -> None:
         await first.start()

@@ -723,3 +723,23 @@ def test_many_clients_that_leave_at_once_do_not_wait_for_one_whose_switch_is_awa
         await until(lambda: not office.ids[0], seconds=4)
 
     play(tmp_path, story, lease=0.3)
+
+
+def test_a_controller_that_stands_by_answers_busy_and_ends_nobody(tmp_path: Path) -> None:
+    standing_by: list[str] = []
+
+    async def story(office: Office) -> None:
+        client = office.client()
+        await client.ok(1, "sub", filter="True")
+        standing_by.append("another controller holds s1")
+        assert await client.wrong(2, "sub", filter="True") == (
+            "busy",
+            "this controller stands by: another controller holds s1",
+        )
+        await asyncio.sleep(1.5)  # for longer than a lease
+        assert len(office.ids[0]) == 1
+        standing_by.clear()
+        await until(lambda: not office.ids[0])
+
+    why = lambda: standing_by[0] if standing_by else None  # noqa: E731
+    play(tmp_path, story, lease=1.0, standing_by=why)
