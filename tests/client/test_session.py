@@ -236,7 +236,7 @@ def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> No
 def test_nonsense_on_the_wire_is_counted(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        for payload in (b"", b"hello", bytes(1400), b"\x98\2\0 of another version"):
+        for payload in (b"", b"hello", bytes(1400), b"\x98\1\0 of another version"):
             fabric.say("bob", payload)
         await ann.advertise()
         await ann.publish(price=1, side="buy")
@@ -339,8 +339,8 @@ def test_where_no_controller_is_there_is_help(
 
 
 def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = r"the client speaks version 2 .* and the controller version 1; install the same release"
-    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 2)
+    wrong = r"the client speaks version 3 .* and the controller version 2; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 3)
 
     async def story() -> None:
         async with fabric.server():
@@ -352,8 +352,8 @@ def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest
 
 
 def test_a_controller_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = r"the client speaks version 1 .* and the controller version 2; install the same release"
-    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 2)
+    wrong = r"the client speaks version 2 .* and the controller version 3; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 3)
 
     async def story() -> None:
         async with fabric.server():

@@ -18,6 +18,8 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.protocol.call import HELLO
+from flowsieve.protocol.version import VERSION
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
@@ -90,7 +92,8 @@ class Client:
 
     async def ask(self, n: int, op: str, **fields: object) -> Any:
         """The whole answer."""
-        return await self.office.handler.call({**self.about, "n": n, "op": op, **fields})
+        version = {"version": VERSION} if op == HELLO else {}
+        return await self.office.handler.call({**self.about, "n": n, "op": op, **version, **fields})
 
     async def ok(self, n: int, op: str, **fields: object) -> Any:
         answer = await self.ask(n, op, **fields)

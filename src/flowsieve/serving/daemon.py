@@ -23,7 +23,9 @@ from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.topology import Topology
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.chores import at_work
@@ -59,6 +61,7 @@ class Daemon:
     promises: Promises
     metrics: Metrics
     discoverer: Discoverer
+    keys: KeyRotation | None = None  # without it, events are not signed
     explorer: Explorer | None = None
 
     async def reload(self) -> int:
@@ -72,7 +75,7 @@ class Daemon:
             raise BadInput(
                 f"{config.path} now has another schema, index or network; that takes a new start, with a new state"
             )
-        for what in ("state", "http", "inband", "inband_rate"):
+        for what in ("state", "http", "inband", "inband_rate", "event_mac"):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         async with self.promises.allowing(config.service.lease):
@@ -89,6 +92,8 @@ class Daemon:
             asked = self.dispatcher.replace(new)
             self.calls.leases.seconds, self.calls.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
+        if self.keys is not None:
+            self.keys.period = config.service.key_rotation
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
         self.config = config
@@ -109,7 +114,8 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
-        tokens = Tokens(kept_secret(site.folder / "secret"), state.topology)
+        secret = kept_secret(site.folder / "secret")
+        tokens = Tokens(secret, state.topology)
         site.tell_tokens(tokens)
         fabric = site.fabric(router)
         switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
@@ -128,7 +134,8 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
         router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric:
             await _connected(dispatcher)
-            calls = _handler(config, site, dispatcher, tokens, metrics)
+            keys = _keys(config, secret, dispatcher)
+            calls = _handler(config, site, dispatcher, tokens, keys, metrics)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
@@ -144,7 +151,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
-                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer)
+                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer, keys)
                     metrics.watch(_sources(daemon, journal, inband))
                     chores = [_keep_short(dispatcher), promises.run()]
                     if config.finds:
@@ -176,14 +183,27 @@ async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
     return explorer
 
 
+def _keys(config: Config, secret: bytes, dispatcher: Dispatcher) -> KeyRotation | None:
+    if not config.service.event_mac:
+        return None
+    rotation = config.service.key_rotation
+    return KeyRotation(EventSecret(secret), dispatcher.ledger, dispatcher.scribe, rotation)
+
+
 def _handler(
-    config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics
+    config: Config,
+    site: Site,
+    dispatcher: Dispatcher,
+    tokens: Tokens,
+    keys: KeyRotation | None,
+    metrics: Metrics,
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
         event_groups(dispatcher.state.topology, config.index.encoding.family),
         site.interface,
         tokens=tokens,
+        keys=keys,
         lease=config.service.lease,
         observer=metrics,
         most=config.service.most_calls,
@@ -205,7 +225,7 @@ def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> So
 
 
 async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], None]) -> None:
-    """Run until a signal asks to end; SIGHUP asks to read the configuration again."""
+    """Run until a signal asks to end; SIGHUP asks to read the configuration again, SIGUSR1 for new keys for events."""
     start = time.perf_counter()
     raise_limit()
     stopped, reread = asyncio.Event(), asyncio.Event()
@@ -213,12 +233,16 @@ async def serve(config: Config, site: Site, ready: Callable[[Daemon, float], Non
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reread.set)
+    loop.add_signal_handler(
+        signal.SIGUSR1, log.warning, "no new keys for events: the controller is not ready"
+    )
     gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
     gc.set_threshold(*COLLECT_AFTER)
     async with serving(config, site) as daemon:
         gc.freeze()
         gc.enable()
         ready(daemon, time.perf_counter() - start)
+        loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
         ending = asyncio.create_task(stopped.wait())
         while not ending.done():
             asked = asyncio.create_task(reread.wait())
@@ -236,6 +260,14 @@ async def _reload(daemon: Daemon) -> None:
         await _compact(daemon.dispatcher)  # what follows from it is not in the journal's entries
     except FlowsieveError as error:
         log.error("the configuration stays as it was: %s", error)
+
+
+def _rotate(daemon: Daemon) -> None:
+    if daemon.keys is None:
+        log.warning("no new keys for events: they are not signed, since event_mac is false")
+    else:
+        log.info("new keys for events were asked for; they are used when all clients have them")
+        daemon.keys.rotate()
 
 
 async def _connected(dispatcher: Dispatcher) -> None:
