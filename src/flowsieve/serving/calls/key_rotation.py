@@ -55,7 +55,8 @@ class KeyRotation:
         self.period = period
         self._secret, self._ledger, self._scribe = secret, ledger, scribe
         self._clocks = clocks or Clocks()
-        self._started = self._began = self._clocks.passing()  # the controller, and the stage
+        self._started = self._clocks.passing()
+        self._due_at: float | None = None  # since when the next stage is to begin
         self._ready_at: float | None = None  # since when nobody is behind
         self._demanded = False
 
@@ -90,7 +91,7 @@ class KeyRotation:
             await self._write(self.stage)
         elif self._due() and self._all_there(holders, max(lease, self._ledger.promised)):
             await self._write(self.stage + 1)
-            self._began, self._ready_at = self._clocks.passing(), None
+            self._due_at = self._ready_at = None
             if self.stage % 2:
                 self._demanded = False
                 log.info("events are signed with the keys of epoch %d from now on", signing_epoch(self.stage))
@@ -106,7 +107,9 @@ class KeyRotation:
         now = self._clocks.passing()
         if now < self._started + lease:
             return False
-        if now >= self._began + GRACE_LEASES * lease:
+        if self._due_at is None:
+            self._due_at = now
+        if now >= self._due_at + GRACE_LEASES * lease:
             return True
         if holders.behind(self.stage):
             self._ready_at = None
