@@ -37,38 +37,40 @@ class Copies:
 
     def __init__(self, remembered: int = REMEMBERED, publishers: int = PUBLISHERS) -> None:
         self._remembered, self._publishers = remembered, publishers
-        self._windows: dict[bytes, _Window] = {}  # the publisher heard of last is the last one
+        self._share = remembered  # of each publisher
+        self._windows: dict[
+            bytes, _Window
+        ] = {}  # once it is half full, that of the publisher heard of last is last
 
     def judge(self, publisher: bytes, seq: int, mark: bytes) -> Copy:
         """Take note of a datagram; `mark` tells it from others of the same event."""
-        window = self._window(publisher)
-        seen = window.marks.get(seq)
+        windows = self._windows
+        window = windows.get(publisher) or self._begin(publisher)
+        if 2 * len(windows) > self._publishers:
+            windows[publisher] = windows.pop(publisher)
+        marks = window.marks
+        seen = marks.get(seq)
         if seen is None:
             if seq <= window.floor:
                 return Copy.SAME
-            window.marks[seq] = (mark,)
-            self._shorten(window)
+            marks[seq] = (mark,)
+            while len(marks) > self._share:
+                oldest = next(iter(marks))
+                del marks[oldest]
+                window.floor = max(window.floor, oldest)
             return Copy.FIRST
         if mark in seen or len(seen) >= MARKS:
             return Copy.SAME
-        window.marks[seq] = (*seen, mark)
+        marks[seq] = (*seen, mark)
         return Copy.OTHER
 
-    def _window(self, publisher: bytes) -> _Window:
-        window = self._windows.pop(publisher, None)
-        if window is None:
-            if len(self._windows) >= self._publishers:
-                del self._windows[next(iter(self._windows))]
-            window = _Window()
-        self._windows[publisher] = window
-        return window
-
-    def _shorten(self, window: _Window) -> None:
-        share = max(LEAST, self._remembered // len(self._windows))
-        while len(window.marks) > share:
-            oldest = next(iter(window.marks))
-            del window.marks[oldest]
-            window.floor = max(window.floor, oldest)
+    def _begin(self, publisher: bytes) -> _Window:
+        """A window for a new publisher; the one that was silent for longest makes room for it."""
+        if len(self._windows) >= self._publishers:
+            del self._windows[next(iter(self._windows))]
+        made = self._windows[publisher] = _Window()
+        self._share = max(LEAST, self._remembered // len(self._windows))
+        return made
 
     def __len__(self) -> int:
         """How many events are remembered."""

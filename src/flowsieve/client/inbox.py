@@ -93,13 +93,10 @@ class Inbox:
         self.stats.received += 1
         # A MAC tells datagrams of one event apart: what changes with the address are the stamps, which it covers.
         copy = self._copies.judge(message.publisher, message.seq, message.mac or message.destination)
-        if copy is Copy.SAME:
-            self.stats.duplicates += 1
+        if copy is not Copy.FIRST:
+            self._came_again(message, copy)
             return None
         wanted = self._weigh(message)
-        if copy is Copy.OTHER:
-            self.stats.repeats += 1
-            return None
         found = tuple(id for id, filter in self._filters.items() if filter.matches(values))
         if found and not wanted:  # matched, and not promised yet
             self._meter.unchecked += 1
@@ -115,6 +112,13 @@ class Inbox:
         if dz != self._wanted:
             self._wanted = dz
             self._meter.want(dz)
+
+    def _came_again(self, message: Message, copy: Copy) -> None:
+        if copy is Copy.OTHER:
+            self._weigh(message)  # it has counts of its own
+            self.stats.repeats += 1
+        else:
+            self.stats.duplicates += 1
 
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""

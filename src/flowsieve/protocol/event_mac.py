@@ -10,11 +10,12 @@ itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hmac import compare_digest
 
 from flowsieve.protocol.limits import KEY_BYTES, MAC_BYTES, PUBLISHER_BYTES
 
+Begin = Callable[[], "hashlib.blake2b"]  # a hash that waits for what the MAC covers
 EpochKey = tuple[int, bytes]  # the number of an epoch, and a key of it
 EPOCHS = 128  # a datagram says the number of its epoch in one byte; few are in force at a time
 PUBLISHERS = 1 << 12  # whose keys are kept at hand
@@ -32,11 +33,11 @@ class Signer:
 
     def __init__(self, epoch: int, key: bytes) -> None:
         self.epoch = epoch % EPOCHS
-        self._start = hashlib.blake2b(key=key, digest_size=MAC_BYTES)
+        self._begin = _prepared(key)
 
     def mac(self, covered: bytes) -> bytes:
         """The MAC of all that it covers."""
-        begun = self._start.copy()
+        begun = self._begin()
         begun.update(covered)
         return begun.digest()
 
@@ -47,31 +48,45 @@ class MacChecker:
     def __init__(self, keys: Iterable[EpochKey], publishers: int = PUBLISHERS) -> None:
         self._keys = {epoch % EPOCHS: key for epoch, key in keys}
         self._most = publishers
-        self._signers: dict[tuple[int, bytes], Signer] = {}  # of publishers that have shown a right MAC
+        # By the epoch's byte and the publisher's id, of those who have shown a right MAC.
+        self._known: dict[tuple[int, bytes], Begin] = {}
 
     def holds(self, datagram: bytes) -> bool:
         """Whether the MAC of a datagram is that of its publisher; a datagram that has none is nobody's."""
         try:
             at = 4 + datagram[3]  # behind the address
-            bits, epoch, covered = datagram[at], datagram[at + 1], at + 4 + MAC_BYTES
+            covered = at + 4 + MAC_BYTES
             # Each in one byte and in its place, so that what is checked is what will be read.
-            if datagram[2] != _BIN or bits >= 0x80 or datagram[at + 2 : at + 4] != _MAC_START:
+            if datagram[2] != _BIN or datagram[at] >= 0x80 or datagram[at + 2 : at + 4] != _MAC_START:
                 return False
+            who = datagram[at + 1], datagram[covered + 3 : covered + 3 + PUBLISHER_BYTES]
         except IndexError:
             return False
-        publisher = datagram[covered + 3 : covered + 3 + PUBLISHER_BYTES]
-        signer = self._signers.get((epoch, publisher)) or self._signer(epoch, publisher)
-        if signer is None or not compare_digest(signer.mac(datagram[covered:]), datagram[at + 4 : covered]):
+        begin = self._known.get(who)
+        known = begin is not None
+        if begin is None:
+            key = self._keys.get(who[0])
+            if key is None:
+                return False
+            begin = _prepared(publisher_key(key, who[1]))
+        begun = begin()
+        begun.update(datagram[covered:])
+        if not compare_digest(begun.digest(), datagram[at + 4 : covered]):
             return False
-        if (epoch, publisher) not in self._signers:
-            self._keep(epoch, publisher, signer)
+        if not known:
+            self._keep(who, begin)
         return True
 
-    def _signer(self, epoch: int, publisher: bytes) -> Signer | None:
-        key = self._keys.get(epoch)
-        return Signer(epoch, publisher_key(key, publisher)) if key is not None else None
+    def _keep(self, who: tuple[int, bytes], begin: Begin) -> None:
+        if len(self._known) >= self._most:
+            del self._known[next(iter(self._known))]
+        self._known[who] = begin
 
-    def _keep(self, epoch: int, publisher: bytes, signer: Signer) -> None:
-        if len(self._signers) >= self._most:
-            del self._signers[next(iter(self._signers))]
-        self._signers[epoch, publisher] = signer
+    def __len__(self) -> int:
+        """How many publishers' keys are at hand, once for each epoch."""
+        return len(self._known)
+
+
+def _prepared(key: bytes) -> Begin:
+    """What begins a MAC with a key: to copy a hash is cheaper than to make one."""
+    return hashlib.blake2b(key=key, digest_size=MAC_BYTES).copy

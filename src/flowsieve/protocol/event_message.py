@@ -43,6 +43,7 @@ class MessageKind(IntEnum):
     DIGEST = 1
 
 
+_MACS = (0, MAC_BYTES)  # bytes of a MAC
 KIND_AT = 5  # where an item says what a message is for
 DIGEST_ITEMS, EVENT_ITEMS, LONG_ITEMS = (
     9,
@@ -141,7 +142,7 @@ def decode(datagram: bytes) -> Message:
         raise BadMessage("the destination is an address of 4 or 16 bytes")
     if not _is_number(bits, MAX_LENGTH):
         raise BadMessage(f"the dz has 0 to {MAX_LENGTH} bits")
-    if not _is_number(epoch, EPOCHS - 1) or not isinstance(mac, bytes) or len(mac) not in (0, MAC_BYTES):
+    if type(epoch) is not int or not 0 <= epoch < EPOCHS or type(mac) is not bytes or len(mac) not in _MACS:
         raise BadMessage(f"a MAC is {MAC_BYTES} bytes or none, and its epoch is told as 0 to {EPOCHS - 1}")
     if not _is_number(seq) or not isinstance(stamps, tuple) or not all(map(_is_number, stamps)):
         raise BadMessage("the sequence number and the stamps are whole numbers from 0 on")

@@ -87,7 +87,7 @@ def test_the_memory_of_a_checker_is_bounded_and_filled_by_signers_alone() -> Non
         publisher = n.to_bytes(8)
         assert not checker.holds(signed(Signer(epoch, bytes(16)), publisher))
         assert checker.holds(signed(Signer(epoch, publisher_key(key, publisher)), publisher))
-    assert len(checker._signers) == 4
+    assert len(checker) == 4
 
 
 # When.
