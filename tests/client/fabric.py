@@ -23,6 +23,7 @@ from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
+from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -46,6 +47,7 @@ class Fabric:
         self.copies = 1
         self.signed, self.rotation = True, 1e6  # whether events are, and how many seconds with the same keys
         self.ledger = Ledger()
+        self.metrics = Metrics()
         self.dispatcher: Dispatcher
         self.keys: KeyRotation
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
@@ -64,7 +66,12 @@ class Fabric:
             await dispatcher.settled()
             self.keys = keys = KeyRotation(SECRET, self.ledger, dispatcher.scribe, self.rotation)
             handler = CallHandler(
-                dispatcher, GROUPS, interface, keys=keys if self.signed else None, lease=lease
+                dispatcher,
+                GROUPS,
+                interface,
+                keys=keys if self.signed else None,
+                lease=lease,
+                observer=self.metrics,
             )
             async with taking_calls(handler, dispatcher, [self.control]) as server:
                 yield server

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.control.requests.ledger import FIRST_STAGE
 from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, OtherVersion, Refused
-from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.protocol.event_message import decode, encode
+from flowsieve.protocol.limits import LONGEST_LEASE, MAX_NUMBER
 from flowsieve.serving.calls import key_rotation as rotation_module
 
 SECONDS = 30.0
@@ -473,6 +475,27 @@ def test_without_keys_every_datagram_is_believed(fabric: Fabric) -> None:
         assert ann._outbox.signer is None and bob._inbox.checker is None
 
     play(fabric, story)
+
+
+def test_absurd_counts_end_no_session_even_where_nothing_is_signed(fabric: Fabric) -> None:
+    fabric.signed = False
+
+    async def story() -> None:
+        async with fabric.server(lease=LEASE), fabric.connect("ann") as ann, fabric.connect("bob") as bob:
+            everything = await bob.subscribe("True")
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            (digest,) = map(decode, (each.payload for each in ann._outbox.digests()))
+            for birth in range(2, 9):  # seven counts, which together are more than any call can say
+                stamps = (MAX_NUMBER, birth) * (len(digest.stamps) // 2)
+                fabric.say("bob", encode(replace(digest, stamps=stamps)))
+            await until(lambda: bob.stats.lost > MAX_NUMBER)
+            strange = "flowsieve_client_reports_strange_total"
+            await until(lambda: (fabric.metrics.registry.get_sample_value(strange) or 0) > 1)
+            await ann.publish(price=2, side="buy")
+            assert await take(everything, 2) == [1, 2]
+
+    asyncio.run(story())
 
 
 def test_when_the_controller_begins_to_have_events_signed_sessions_are_told_to_begin_anew(

@@ -33,7 +33,7 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.protocol.call import HELLO
 from flowsieve.protocol.event_keys import UNSIGNED, EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer
-from flowsieve.protocol.limits import PUBLISHER_BYTES
+from flowsieve.protocol.limits import MAX_NUMBER, PUBLISHER_BYTES
 from flowsieve.protocol.welcome import Welcome
 
 # What the environment says where nobody else does.
@@ -200,9 +200,13 @@ class Client:
         return taken
 
     def _report(self) -> dict[str, int]:
-        """What the controller is told now and then: counts, and the times to first events."""
+        """What the controller is told now and then: counts, and the times to first events.
+
+        Where events are not signed, anybody on the network can have us count more than a call can say.
+        """
         first = {"first_events": self._first_events, "first_event_us": self._first_event_us}
-        return self.stats.to_json() | first
+        counts = self.stats.to_json() | first
+        return {name: max(0, min(count, MAX_NUMBER)) for name, count in counts.items()}
 
     def _hand_on(self, matched: MatchedEvent | None) -> None:
         if matched is not None:

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 ROTATION_SECONDS = 86_400.0
 LOOK_SECONDS = 0.5
+RETRY_SECONDS = 30.0  # where the journal cannot be written
 DRAIN_SECONDS = 1.0  # for what was under way when the last session went over
 GRACE_LEASES = (
     4  # after which a session that says nothing of its keys, though it is heard of, holds up nobody
@@ -78,12 +79,15 @@ class KeyRotation:
 
     async def run(self, holders: KeyHolders, lease: Callable[[], float]) -> None:
         """Until cancelled, begin stages when it is time for them; `lease` is what sessions are promised now."""
+        pause = LOOK_SECONDS
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(pause)
+            pause = LOOK_SECONDS
             try:
                 await self.look(holders, lease())
             except JournalError as error:
-                log.error("%s", error)
+                log.error("the keys for events stay as they are: %s", error)
+                pause = RETRY_SECONDS
 
     async def look(self, holders: KeyHolders, lease: float) -> None:
         """Begin the next stage if it is time for it."""
