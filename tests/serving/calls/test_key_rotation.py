@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lossy import Network, Weather
 from office import SCHEMA, SECONDS, Office, fresh, play
 from office import SECRET as OFFICE
 
+from flowsieve.client.control_session import ControlConnection
 from flowsieve.control.memory.journal import (
     Entry,
     Keyed,
@@ -281,6 +283,24 @@ def test_keys_come_with_the_welcome_and_those_to_check_with_when_they_are_asked_
         assert EventKeys.parse(asked["keys"]) == OFFICE.keys(FIRST_STAGE, welcome.publisher, checks=True)
         assert "keys" not in await ann.ok(4, "renew", checks=True, stage=FIRST_STAGE)
         assert "keys" not in await ann.ask(5, "sub", checks=True)  # it is bad
+
+    play(tmp_path, story, signed=True)
+
+
+def test_keys_come_in_band_as_well_though_packets_are_lost(tmp_path: Path) -> None:
+    async def story(office: Office) -> None:
+        network = Network(office.handler, Weather(loss=0.2, double=0.2), hosts={1: "ann"})
+        connection = ControlConnection(network.transport(1), "ann")
+        welcome = Welcome.parse(await connection.ask("hello"))
+        assert welcome.publisher is not None and welcome.keys is not None
+        got: list[EventKeys] = []
+        connection.rekey = lambda told, before: got.append(EventKeys.parse(told))
+        connection.checks = True
+        await connection.ask("sub", filter="live")
+        assert got == [OFFICE.keys(FIRST_STAGE, welcome.publisher, checks=True)]
+        connection.stage = FIRST_STAGE
+        await connection.close()
+        assert len(got) == 1
 
     play(tmp_path, story, signed=True)
 
