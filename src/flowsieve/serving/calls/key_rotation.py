@@ -46,8 +46,8 @@ class Clocks:
 class KeyRotation:
     """The stage that is in force, and its keys; `period` is how many seconds the keys of an epoch are used for.
 
-    The controller does not know of all sessions after a restart. Until a lease has passed, when each of them has been
-    heard of or is over, no stage begins.
+    After a restart the controller knows the sessions that hold something, and they are behind until they have said
+    what keys they have. The others are owed nothing before they ask for it, and get the keys of now with the answer.
     """
 
     def __init__(
@@ -56,7 +56,6 @@ class KeyRotation:
         self.period = period
         self._secret, self._ledger, self._scribe = secret, ledger, scribe
         self._clocks = clocks or Clocks()
-        self._started = self._clocks.passing()
         self._due_at: float | None = None  # since when the next stage is to begin
         self._ready_at: float | None = None  # since when nobody is behind
         self._demanded = False
@@ -109,8 +108,6 @@ class KeyRotation:
 
     def _all_there(self, holders: KeyHolders, lease: float) -> bool:
         now = self._clocks.passing()
-        if now < self._started + lease:
-            return False
         if self._due_at is None:
             self._due_at = now
         if now >= self._due_at + GRACE_LEASES * lease:
