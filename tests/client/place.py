@@ -39,8 +39,8 @@ SCHEMA = Schema.parse(
 class Place:
     """A lab under a controller that takes requests, and the clients on its hosts."""
 
-    def __init__(self, lab: Lab, control: str, clients: AsyncExitStack) -> None:
-        self.lab, self.control, self._clients = lab, control, clients
+    def __init__(self, lab: Lab, control: str, metrics: Metrics, clients: AsyncExitStack) -> None:
+        self.lab, self.control, self.metrics, self._clients = lab, control, metrics, clients
 
     async def client(self, host: str) -> Client:
         inside = partial(self.lab.inside, host)
@@ -53,7 +53,7 @@ async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterato
     state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=BITS, room=encoding.room))
     own = [lab.addresses(host) for host in NETWORK.hosts]
     groups = [each.events_ipv6 if header == "ipv6" else each.events_ipv4 for each in own]
-    control = f"unix:{path / 'control'}"
+    control, metrics = f"unix:{path / 'control'}", Metrics()
     async with asyncio.timeout(SECONDS), controlled(lab, state, encoding) as dispatcher:
         await dispatcher.settled()
         async with (
@@ -64,14 +64,14 @@ async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterato
                     HOST_INTERFACE,
                     keys=KeyRotation(EventSecret(os.urandom(32)), dispatcher.ledger, dispatcher.scribe, 1e6),
                     lease=lease,
-                    observer=Metrics(),
+                    observer=metrics,
                 ),
                 dispatcher,
                 [control],
             ),
             AsyncExitStack() as clients,
         ):
-            yield Place(lab, control, clients)
+            yield Place(lab, control, metrics, clients)
 
 
 def play(
