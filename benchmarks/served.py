@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -12,7 +13,9 @@ from flowsieve.control.state import ControlState
 from flowsieve.header.encoding import encoding_of
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS, KeyRotation
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.testing.lab_control import controlled
 
@@ -26,7 +29,10 @@ async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
         async with controlled(lab, state, ENCODING) as dispatcher:
             await dispatcher.settled()
-            handler = CallHandler(dispatcher, groups, HOST_INTERFACE)
+            keys = KeyRotation(
+                EventSecret(os.urandom(32)), dispatcher.ledger, dispatcher.scribe, ROTATION_SECONDS
+            )
+            handler = CallHandler(dispatcher, groups, HOST_INTERFACE, keys=keys)
             async with taking_calls(handler, dispatcher, [f"unix:{lab.requests}"]):
                 yield lab, dispatcher
 

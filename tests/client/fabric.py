@@ -19,8 +19,11 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
+from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -28,6 +31,7 @@ SCHEMA = Schema.parse(
     {"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}}
 )
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3"})
+SECRET = EventSecret(b"a secret that outlives controllers")
 GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 
 
@@ -41,9 +45,12 @@ class Fabric:
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
+        self.signed, self.rotation = True, 1e6  # whether events are, and how many seconds with the same keys
         self.ledger = Ledger()
+        self.metrics = Metrics()
         self.dispatcher: Dispatcher
         self.switches: EmbeddedFabric
+        self.keys: KeyRotation
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
         self._sockets: list[socket.socket] = []
 
@@ -58,9 +65,16 @@ class Fabric:
             for switch in NETWORK.switches:
                 switches.connect(switch)
             await dispatcher.settled()
-            async with taking_calls(
-                CallHandler(dispatcher, GROUPS, interface, lease=lease), dispatcher, [self.control]
-            ) as server:
+            self.keys = keys = KeyRotation(SECRET, self.ledger, dispatcher.scribe, self.rotation)
+            handler = CallHandler(
+                dispatcher,
+                GROUPS,
+                interface,
+                keys=keys if self.signed else None,
+                lease=lease,
+                observer=self.metrics,
+            )
+            async with taking_calls(handler, dispatcher, [self.control]) as server:
                 yield server
 
     async def subscribed(self) -> None:

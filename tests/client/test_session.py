@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from flowsieve.client import control_session as control_module
 from flowsieve.client import digest_timer as quiet
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
+from flowsieve.control.requests.ledger import FIRST_STAGE
 from flowsieve.errors import BadFilter, BadInput, BadValue, ControlLost, HostError, OtherVersion, Refused
-from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.protocol.event_message import decode, encode
+from flowsieve.protocol.limits import LONGEST_LEASE, MAX_NUMBER
+from flowsieve.serving.calls import key_rotation as rotation_module
 
 SECONDS = 30.0
 LEASE = 0.4  # seconds, for controllers that are to forget soon
@@ -236,7 +241,7 @@ def test_a_publisher_that_leaves_says_how_much_it_has_sent(fabric: Fabric) -> No
 def test_nonsense_on_the_wire_is_counted(fabric: Fabric) -> None:
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
-        for payload in (b"", b"hello", bytes(1400), b"\x98\2\0 of another version"):
+        for payload in (b"", b"hello", bytes(1400), b"\x98\1\0 of another version"):
             fabric.say("bob", payload)
         await ann.advertise()
         await ann.publish(price=1, side="buy")
@@ -339,8 +344,8 @@ def test_where_no_controller_is_there_is_help(
 
 
 def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = r"the client speaks version 2 .* and the controller version 1; install the same release"
-    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 2)
+    wrong = r"the client speaks version 3 .* and the controller version 2; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.call.VERSION", 3)
 
     async def story() -> None:
         async with fabric.server():
@@ -352,8 +357,8 @@ def test_a_client_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest
 
 
 def test_a_controller_of_another_version_is_told(fabric: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = r"the client speaks version 1 .* and the controller version 2; install the same release"
-    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 2)
+    wrong = r"the client speaks version 2 .* and the controller version 3; install the same release"
+    monkeypatch.setattr("flowsieve.protocol.welcome.VERSION", 3)
 
     async def story() -> None:
         async with fabric.server():
@@ -414,3 +419,124 @@ def test_a_host_without_the_interface_is_told(tmp_path: Path) -> None:
                     pass
 
     asyncio.run(story())
+
+
+# Keys.
+
+
+def test_keys_are_changed_while_events_flow_and_the_controller_restarts(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotation_module, "DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr(rotation_module, "LOOK_SECONDS", 0.01)
+    fabric.rotation = 0.01
+
+    async def story() -> None:
+        async with AsyncExitStack() as clients:
+            prices: list[int] = []
+
+            async def publish_until(stage: int) -> None:
+                async with asyncio.timeout(SECONDS):
+                    while fabric.ledger.key_stage < stage:
+                        await ann.publish(price=len(prices) % 1024, side="buy")
+                        prices.append(len(prices) % 1024)
+                        await asyncio.sleep(0.005)
+
+            async with fabric.server(lease=LEASE):
+                ann = await clients.enter_async_context(fabric.connect("ann"))
+                bob = await clients.enter_async_context(fabric.connect("bob"))
+                everything = await bob.subscribe("True")
+                await ann.advertise()
+                await publish_until(FIRST_STAGE + 3)
+            await ann.publish(price=0, side="sell")
+            prices.append(0)
+            async with fabric.server(lease=LEASE):
+                cy = await clients.enter_async_context(fabric.connect("cy"))
+                late = await cy.subscribe("True")
+                since = len(prices)
+                await publish_until(fabric.ledger.key_stage + 3)
+                assert await take(everything, len(prices)) == prices
+                assert await take(late, len(prices) - since) == prices[since:]
+                for each in (bob, cy):
+                    assert (each.stats.forged, each.stats.lost, each.stats.duplicates) == (0, 0, 0)
+                await clients.aclose()
+
+    asyncio.run(story())
+
+
+def test_without_keys_every_datagram_is_believed(fabric: Fabric) -> None:
+    fabric.signed = False
+
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+        await ann.advertise()
+        await ann.publish(price=1, side="buy")
+        assert await take(everything, 1) == [1]
+        assert ann._outbox.signer is None and bob._inbox.checker is None
+
+    play(fabric, story)
+
+
+def test_absurd_counts_end_no_session_even_where_nothing_is_signed(fabric: Fabric) -> None:
+    fabric.signed = False
+
+    async def story() -> None:
+        async with fabric.server(lease=LEASE), fabric.connect("ann") as ann, fabric.connect("bob") as bob:
+            everything = await bob.subscribe("True")
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            (digest,) = map(decode, (each.payload for each in ann._outbox.digests()))
+            for birth in range(2, 9):  # seven counts, which together are more than any call can say
+                stamps = (MAX_NUMBER, birth) * (len(digest.stamps) // 2)
+                fabric.say("bob", encode(replace(digest, stamps=stamps)))
+            await until(lambda: bob.stats.lost > MAX_NUMBER)
+            strange = "flowsieve_client_reports_strange_total"
+            await until(lambda: (fabric.metrics.registry.get_sample_value(strange) or 0) > 1)
+            await ann.publish(price=2, side="buy")
+            assert await take(everything, 2) == [1, 2]
+
+    asyncio.run(story())
+
+
+def test_when_the_controller_begins_to_have_events_signed_sessions_are_told_to_begin_anew(
+    fabric: Fabric,
+) -> None:
+    async def story() -> None:
+        fabric.signed = False
+        async with AsyncExitStack() as clients:
+            async with fabric.server(lease=LEASE):
+                bob = await clients.enter_async_context(fabric.connect("bob"))
+                everything = await bob.subscribe("True")
+            fabric.signed = True
+            async with fabric.server(lease=LEASE):
+                with pytest.raises(BadInput, match="event_mac was changed; begin another session"):
+                    await take(everything, 1)
+
+    asyncio.run(story())
+
+
+def test_whatever_comes_in_a_session_goes_on(fabric: Fabric) -> None:
+    dice = random.Random(11)
+    payloads: list[bytes] = []
+
+    def mangled(host: str, payload: bytes) -> bool:
+        payloads.append(payload)
+        return False
+
+    async def story(ann: Client, bob: Client) -> None:
+        everything = await bob.subscribe("True")
+        await ann.advertise()
+        fabric.loses = mangled
+        await ann.publish(price=1, side="buy")
+        for _ in range(1000):
+            junk = bytearray(dice.choice(payloads) if dice.random() < 0.7 else dice.randbytes(60))
+            for _ in range(dice.randrange(1, 4)):
+                junk[dice.randrange(len(junk))] = dice.randrange(256)
+            fabric.say("bob", bytes(junk[: dice.choice([len(junk), dice.randrange(len(junk))])]))
+            await asyncio.sleep(0)
+        await ann.publish(price=2, side="buy")
+        assert await take(everything, 2) == [1, 2]
+        assert bob.stats.forged > 50 < bob.stats.malformed
+        assert bob.stats.lost == 0
+
+    play(fabric, story)

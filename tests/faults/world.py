@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -22,7 +23,9 @@ from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
 from flowsieve.network.generators import generate
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS, KeyRotation
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.southbound.openflow.switch_session import Timing
 from flowsieve.testing.lab_control import controlled
@@ -82,6 +85,13 @@ class World(Traffic):
         raise AssertionError(f"the tables cannot be read: {self.dispatcher.troubles}")
 
 
+def keys_of(dispatcher: Dispatcher) -> KeyRotation:
+    """Keys for events, which stay as they are."""
+    return KeyRotation(
+        EventSecret(os.urandom(32)), dispatcher.ledger, dispatcher.scribe, period=ROTATION_SECONDS
+    )
+
+
 @asynccontextmanager
 async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
     """A lab and its controller, for not more than so many seconds."""
@@ -103,7 +113,9 @@ async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
                 lab, state, ENCODING, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
             ) as dispatcher,
             taking_calls(
-                CallHandler(dispatcher, groups, HOST_INTERFACE), dispatcher, [f"unix:{lab.requests}"]
+                CallHandler(dispatcher, groups, HOST_INTERFACE, keys=keys_of(dispatcher)),
+                dispatcher,
+                [f"unix:{lab.requests}"],
             ),
         ):
             made = World(lab, dispatcher, proxies, listen)

@@ -10,6 +10,7 @@ from flowsieve.control.request import Op
 from flowsieve.errors import OtherVersion
 from flowsieve.protocol.call import HELLO, OPS, Call
 from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_NAME, MAX_NUMBER
+from flowsieve.protocol.version import VERSION
 
 names = st.text(min_size=1, max_size=LONGEST_NAME)
 calls = st.builds(
@@ -40,17 +41,18 @@ def test_every_request_is_an_op() -> None:
 def test_hello_tells_the_version_and_no_other_call_does() -> None:
     for op in OPS:
         said = Call("0f" * 16, 1, "h1", "t", op).to_json()
-        assert said.get("version") == (1 if op == HELLO else None)
+        assert said.get("version") == (VERSION if op == HELLO else None)
 
 
 def test_a_hello_without_a_version_is_of_the_first() -> None:
-    assert Call.parse(HELLO_CALL) == Call.parse(HELLO_CALL | {"version": 1})
+    with pytest.raises(OtherVersion, match=r"the client speaks version 1 .* and the controller version 2"):
+        Call.parse(HELLO_CALL)
 
 
-@pytest.mark.parametrize("version", [0, 2, -1, True, 1.0, "1", None, [1]])
+@pytest.mark.parametrize("version", [0, 1, 3, -1, True, 2.0, "2", None, [2]])
 def test_another_version_is_told_with_both_and_what_to_do(version: object) -> None:
     wrong = rf"the client speaks version {version!r}".replace("[", r"\[")
     with pytest.raises(
-        OtherVersion, match=f"{wrong}.* and the controller version 1; install the same release"
+        OtherVersion, match=f"{wrong}.* and the controller version 2; install the same release"
     ):
         Call.parse(HELLO_CALL | {"version": version})

@@ -30,6 +30,7 @@ from flowsieve.protocol.call_datagram import (
     unpack_answer,
 )
 from flowsieve.protocol.limits import MAX_DATAGRAM, MAX_NUMBER, MOST_ASKED, MOST_PARTS, PART_BYTES
+from flowsieve.protocol.version import VERSION
 
 CALL: dict[str, Any] = {
     "session": "0f" * 16,
@@ -97,7 +98,7 @@ def test_any_bytes_are_a_datagram_or_a_bad_message(data):
 @given(st.lists(plain | st.just(1) | st.integers(0, 4) | keys | digests, max_size=9))
 def test_any_items_are_a_datagram_or_a_bad_message(items):
     with suppress(BadMessage):
-        decode(msgpack.packb([1, *items]))
+        decode(msgpack.packb([VERSION, *items]))
 
 
 @given(parts.map(encode), st.data())
@@ -134,9 +135,9 @@ def test_what_is_wrong_with_a_call_is_said(change, what):
 
 
 def test_a_datagram_of_another_version_is_told_as_such_with_the_call_in_it_if_there_is_one():
-    assert decode(msgpack.packb([2, 0, CALL, "more"])) == Unreadable(2, (b"\x0f" * 16, 1))
+    assert decode(msgpack.packb([1, 0, CALL, "more"])) == Unreadable(1, (b"\x0f" * 16, 1))
     for rest in ([], [{}], [{"session": "x", "n": 1}], [7]):
-        assert decode(msgpack.packb([2, 0, *rest])) == Unreadable(2, None)
+        assert decode(msgpack.packb([3, 0, *rest])) == Unreadable(3, None)
     assert decode(msgpack.packb([0, 1, bytes(16), 1])) == Unreadable(0, None)
 
 

@@ -27,6 +27,7 @@ EVENT = Message(
     {"price": 10, "side": "buy"},
 )
 
+HEAD = [2, b"4" * 4, 0, 0, b""]  # of a message that is not signed
 numbers = st.integers(0, 2**63 - 1)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 values = (
@@ -46,11 +47,11 @@ def messages(draw: st.DrawFn) -> Message:
         draw(st.integers(0, 112)),
         stamps,
     )
+    signed = {"epoch": draw(st.integers(0, 127)), "mac": draw(st.sampled_from([b"", b"8" * 8]))}
     if kind is MessageKind.DIGEST:
-        return Message(kind, *head)
-    return Message(
-        kind, *head, draw(st.dictionaries(names, values, max_size=5)), draw(st.binary(max_size=100))
-    )
+        return Message(kind, *head, **signed)
+    said = draw(st.dictionaries(names, values, max_size=5))
+    return Message(kind, *head, said, draw(st.binary(max_size=100)), **signed)
 
 
 @given(messages())
@@ -81,20 +82,22 @@ def test_a_damaged_message_is_another_or_none_and_nothing_worse(
     "items, wrong",
     [
         ([], "begin with the protocol's version"),
-        ([2, 0], "begin with the protocol's version"),
-        ([1], "the kind of a message"),
-        ([1, 2], "the kind of a message"),
-        ([1, True], "the kind of a message"),
-        ([1, 0, 1], "3 items are no message of kind event"),
-        ([1, 1, b"8" * 7, 1, b"4" * 4, 0, []], "the publisher is 8 bytes"),
-        ([1, 1, b"8" * 8, 1, b"5" * 5, 0, []], "an address of 4 or 16 bytes"),
-        ([1, 1, b"8" * 8, 1, b"4" * 4, 113, []], "0 to 112 bits"),
-        ([1, 1, b"8" * 8, -1, b"4" * 4, 0, []], "whole numbers from 0 on"),
-        ([1, 1, b"8" * 8, 1, b"4" * 4, 0, [2**63]], "whole numbers from 0 on"),
-        ([1, 0, b"8" * 8, 1, b"4" * 4, 0, [], []], "a map from names"),
-        ([1, 0, b"8" * 8, 1, b"4" * 4, 0, [], {"a": None}], "truth values, numbers and strings"),
-        ([1, 0, b"8" * 8, 1, b"4" * 4, 0, [], {"a": float("nan")}], "are finite"),
-        ([1, 0, b"8" * 8, 1, b"4" * 4, 0, [], {}, "text"], "what the application added is bytes"),
+        ([1, 0], "begin with the protocol's version"),
+        ([2], "the kind of a message"),
+        ([*HEAD, 2], "the kind of a message"),
+        ([*HEAD, True], "the kind of a message"),
+        ([*HEAD, 0, 1], "7 items are no message of kind event"),
+        ([*HEAD, 1, b"8" * 7, 1, []], "the publisher is 8 bytes"),
+        ([2, b"5" * 5, 0, 0, b"", 1, b"8" * 8, 1, []], "an address of 4 or 16 bytes"),
+        ([2, b"4" * 4, 113, 0, b"", 1, b"8" * 8, 1, []], "0 to 112 bits"),
+        ([2, b"4" * 4, 0, 128, b"", 1, b"8" * 8, 1, []], "told as 0 to 127"),
+        ([2, b"4" * 4, 0, 0, b"7" * 7, 1, b"8" * 8, 1, []], "a MAC is 8 bytes or none"),
+        ([*HEAD, 1, b"8" * 8, -1, []], "whole numbers from 0 on"),
+        ([*HEAD, 1, b"8" * 8, 1, [2**63]], "whole numbers from 0 on"),
+        ([*HEAD, 0, b"8" * 8, 1, [], []], "a map from names"),
+        ([*HEAD, 0, b"8" * 8, 1, [], {"a": None}], "truth values, numbers and strings"),
+        ([*HEAD, 0, b"8" * 8, 1, [], {"a": float("nan")}], "are finite"),
+        ([*HEAD, 0, b"8" * 8, 1, [], {}, "text"], "what the application added is bytes"),
     ],
 )
 def test_what_is_wrong_is_named(items: list[object], wrong: str) -> None:
@@ -112,7 +115,16 @@ def test_an_event_that_fits_no_datagram_is_refused_before_it_is_sent() -> None:
     with pytest.raises(BadMessage, match="takes 1,011 bytes, and a datagram has room for 960"):
         encode(Message(MessageKind.EVENT, b"8" * 8, 1, bytes(16), 6, (), {"price": 10}, bytes(1000)))
     longest = Message(
-        MessageKind.EVENT, b"8" * 8, 2**63 - 1, bytes(16), 112, (2**63 - 1,) * 24, {}, bytes(956)
+        MessageKind.EVENT,
+        b"8" * 8,
+        2**63 - 1,
+        bytes(16),
+        112,
+        (2**63 - 1,) * 24,
+        {},
+        bytes(956),
+        127,
+        b"8" * 8,
     )
     assert len(encode(longest)) <= MAX_DATAGRAM
     assert decode(encode(longest)) == longest
@@ -130,4 +142,4 @@ def test_the_dz_stands_in_the_destination_behind_the_tag() -> None:
 
 
 def test_a_message_is_small() -> None:
-    assert len(encode(EVENT)) <= 70
+    assert len(encode(EVENT)) <= 80

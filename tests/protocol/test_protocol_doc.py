@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT, EVENT_
 from flowsieve.protocol.answer import KINDS, answer_of, error_of, is_answer, kind_in, outcome
 from flowsieve.protocol.call import OPS, Call
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, digest_of, unpack_answer
+from flowsieve.protocol.event_keys import EventKeys
+from flowsieve.protocol.event_mac import MacChecker, Signer, publisher_key
 from flowsieve.protocol.version import VERSION
 from flowsieve.protocol.welcome import Welcome
+from flowsieve.serving.calls.event_secret import believed_epochs, signing_epoch
 from flowsieve.serving.http.app import CALLS, STATUS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
@@ -44,6 +48,7 @@ def meant(wanted: str) -> list[tuple[bytes, Any]]:
 
 
 WELCOME = Welcome.parse(outcome(examples("welcome")[0]))
+(KEYS,) = [EventKeys.parse(each["ok"]["keys"]) for each in examples("answer") if "keys" in each.get("ok", {})]
 
 
 def test_every_block_is_looked_at() -> None:
@@ -73,7 +78,7 @@ def test_an_answer_is_read_and_written_down_the_same(answer: dict[str, Any]) -> 
 
 
 def test_the_answer_to_another_version_is_ours() -> None:
-    hello = examples("call")[0] | {"version": 2}
+    hello = examples("call")[0] | {"version": VERSION + 1}
     with pytest.raises(KINDS["bad"]) as found:
         Call.parse(hello)
     assert answer_of(found.value) in examples("answer")
@@ -81,6 +86,16 @@ def test_the_answer_to_another_version_is_ours() -> None:
 
 def test_the_welcome_is_read_and_written_down_the_same() -> None:
     assert {"ok": WELCOME.to_json()} == examples("welcome")[0]
+
+
+def test_the_keys_of_the_examples_belong_together() -> None:
+    assert WELCOME.publisher is not None and WELCOME.keys is not None
+    assert WELCOME.keys == replace(KEYS, check=())
+    assert [epoch for epoch, _ in KEYS.check] == list(believed_epochs(KEYS.stage))
+    epoch, key = KEYS.sign
+    assert epoch == signing_epoch(KEYS.stage)
+    assert key == publisher_key(dict(KEYS.check)[epoch], WELCOME.publisher)
+    assert f"of epoch {epoch} is `{dict(KEYS.check)[epoch].hex()}`" in " ".join(TEXT.split())
 
 
 @pytest.mark.parametrize("example", examples("plan"), ids=lambda example: example["plan"]["kind"])
@@ -133,12 +148,16 @@ def test_an_event_says_what_it_is_said_to(data: bytes, meaning: dict[str, Any]) 
         "stamps": list(message.stamps),
         "values": message.values,
         "data": message.data.decode(),
+        "epoch": message.epoch,
+        "mac": message.mac.hex(),
     }
+    assert MacChecker(KEYS.check).holds(data)
 
 
 def test_a_publisher_sends_the_events_and_the_digest_that_are_shown() -> None:
     first, second, digest = meant("event")
-    outbox = Outbox(WELCOME.plan, WELCOME.encoding, bytes.fromhex(first[1]["publisher"]))
+    assert WELCOME.publisher is not None and WELCOME.keys is not None
+    outbox = Outbox(WELCOME.plan, WELCOME.encoding, WELCOME.publisher, Signer(*WELCOME.keys.sign))
     outbox.advertised["all"] = Filter.parse("True", WELCOME.schema)
     for data, meaning in (first, second):
         (sent,) = outbox.event(meaning["values"], meaning["data"].encode())
@@ -171,7 +190,7 @@ def test_the_ops_are_those_of_the_code() -> None:
 
 def test_the_fields_of_a_call_are_those_of_the_code() -> None:
     hello, other = (
-        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}).to_json() for op in ("hello", "bye")
+        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True).to_json() for op in ("hello", "bye")
     )
     assert {row[0] for row in rows("field")} == hello.keys() | other.keys()
 

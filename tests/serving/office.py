@@ -18,7 +18,11 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.protocol.call import HELLO
+from flowsieve.protocol.version import VERSION
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS, KeyRotation
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -26,6 +30,7 @@ SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": 
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3", "dee": "s3"})
 GROUPS = {"ann": "ff02::f10e:0:1", "bob": "ff02::f10e:0:2", "cy": "ff02::f10e:0:3"}
 ENCODING = encoding_of("ipv6")
+SECRET = EventSecret(b"of the office")
 SECONDS = 20.0
 
 
@@ -46,8 +51,10 @@ class Office:
         self.handler: CallHandler
 
     @asynccontextmanager
-    async def open(self, patience: float = 5.0, away: str = "", **options: Any) -> AsyncIterator[Office]:
-        """A controller at work; the switches named in `away` are not there."""
+    async def open(
+        self, patience: float = 5.0, away: str = "", signed: bool = False, **options: Any
+    ) -> AsyncIterator[Office]:
+        """A controller at work; the switches named in `away` are not there. Whether events are `signed`."""
         async with AsyncExitStack() as stack:
             journal = SqliteJournal(self.path, "office")
             stack.push_async_callback(journal.close)
@@ -63,6 +70,8 @@ class Office:
                     self.fabric.connect(switch)
             if not away:
                 await self.dispatcher.settled()
+            if signed:
+                options["keys"] = KeyRotation(SECRET, ledger, self.dispatcher.scribe, ROTATION_SECONDS)
             self.handler = CallHandler(self.dispatcher, GROUPS, "eth0", **options)
             running = asyncio.create_task(self.handler.run())
             try:
@@ -90,7 +99,8 @@ class Client:
 
     async def ask(self, n: int, op: str, **fields: object) -> Any:
         """The whole answer."""
-        return await self.office.handler.call({**self.about, "n": n, "op": op, **fields})
+        version = {"version": VERSION} if op == HELLO else {}
+        return await self.office.handler.call({**self.about, "n": n, "op": op, **version, **fields})
 
     async def ok(self, n: int, op: str, **fields: object) -> Any:
         answer = await self.ask(n, op, **fields)

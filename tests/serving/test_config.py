@@ -46,6 +46,8 @@ deadline = 7
 inband = false
 inband_rate = 5
 most_calls = 10
+event_mac = false
+key_rotation = 3600
 [[step]]
 requests = "not-there.csv"
 """,
@@ -58,6 +60,8 @@ requests = "not-there.csv"
         inband=False,
         inband_rate=5,
         most_calls=10,
+        event_mac=False,
+        key_rotation=3600.0,
     )
     config.check_network(LAB)
     state = config.fresh(LAB)
@@ -72,6 +76,8 @@ requests = "not-there.csv"
         ("http = [5]", "right is a list of addresses"),
         ('http = ["127.0.0.1:80"]', "'127.0.0.1:80' is no address; right is unix:"),
         ("lease = 0", "lease is 0; right is a number of seconds up to 86400"),
+        ("event_mac = 1", "event_mac is 1; right is true or false"),
+        ("key_rotation = 0", "key_rotation is 0; right is a number of seconds up to"),
         ("lease = inf", "lease is inf"),
         ("lease = nan", "lease is nan"),
         ("lease = true", "lease is True"),

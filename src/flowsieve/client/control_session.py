@@ -58,6 +58,10 @@ class ControlConnection:
         self.lost: asyncio.Future[FlowsieveError] = asyncio.get_running_loop().create_future()
         self.report: Callable[[], Mapping[str, int]] = dict  # what the controller is told with each renewal
         self.held = 0  # interests that the controller is to hold for us
+        self.stage: int | None = None  # of the keys for events that we have; None: we need some
+        self.checks = False  # whether we need keys to check events with
+        # Hears of keys that an answer brings, and of the stage that we were at when we asked.
+        self.rekey: Callable[[Mapping[str, Any], int | None], None] = lambda keys, before: None
         self._transport = transport
         self._session, self._host, self._token = os.urandom(16).hex(), host, token
         self._numbers = count(1)
@@ -77,18 +81,21 @@ class ControlConnection:
         number = next(self._numbers)
         self._waiting.add(number)
         call = Call(self._session, number, self._host, self._token, op, deadline=deadline, **fields)
-        message = call.to_json()
+        message, before = call.to_json(), self.stage
         loop = asyncio.get_running_loop()
         end, pauses = loop.time() + deadline + margin, iter(PAUSES)
         trouble: FlowsieveError = ControlLost("the controller does not answer")
         try:
             while True:
-                message["answered"] = min(self._waiting)
+                message |= {"answered": min(self._waiting), **self._keys_wanted()}
                 try:
                     async with asyncio.timeout_at(end):
                         answer = await self._transport.call(message)
                     self._met = True
-                    return outcome(answer)
+                    told = outcome(answer)
+                    if told.get("keys") is not None:
+                        self.rekey(told["keys"], before)
+                    return told
                 except (ControlLost, Busy) as error:
                     trouble = error
                 except TimeoutError:
@@ -99,6 +106,11 @@ class ControlConnection:
                 await asyncio.sleep(pause)
         finally:
             self._waiting.discard(number)
+
+    def _keys_wanted(self) -> dict[str, int | bool]:
+        """What a call says of keys: those that we have, or that we need some."""
+        stage = {} if self.stage is None else {"stage": self.stage}
+        return stage | {"checks": True} if self.checks else stage
 
     def keep(self, lease: float) -> None:
         """Renew the session from now on, so that what is asked for stays in force for longer than a lease."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from flowsieve.client.copies import REMEMBERED, Copies, Copy
 from flowsieve.client.loss import LossMeter
 from flowsieve.client.stats import Stats
 from flowsieve.content.event import check_event
@@ -15,9 +16,8 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage, BadValue
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dzset import EMPTY, DzSet
+from flowsieve.protocol.event_mac import MacChecker
 from flowsieve.protocol.event_message import Message, MessageKind, decode
-
-REMEMBERED = 1 << 16  # events that are known when they come again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,16 @@ class MatchedEvent:
 
 
 class Inbox:
-    """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped."""
+    """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped.
+
+    With a `checker`, which may be exchanged for another, nothing is believed that is not signed by its publisher.
+    """
 
     def __init__(
         self, schema: Schema, encoding: Encoding, own: bytes, stats: Stats, remembered: int = REMEMBERED
     ) -> None:
         self.stats = stats
+        self.checker: MacChecker | None = None
         self._schema = schema
         self._encoding = encoding
         self._own = own
@@ -52,8 +56,7 @@ class Inbox:
         self._dz: dict[str, DzSet] = {}
         self._wanted = EMPTY  # all of them together
         self._meter = LossMeter()
-        self._remembered = remembered
-        self._seen: dict[tuple[bytes, int], tuple[bytes, ...]] = {}  # the addresses that each was sent to
+        self._copies = Copies(remembered)
 
     def open(self, id: str, wanted: Filter) -> None:
         """Let through what a filter matches, for a subscription that is asked for."""
@@ -72,20 +75,28 @@ class Inbox:
 
     def take(self, datagram: bytes) -> MatchedEvent | None:
         """What a datagram brings, and to whom; None if it brings nothing."""
+        signed = self.checker is None or self.checker.holds(datagram)
         try:
             message = decode(datagram)
             values = check_event(self._schema, message.values) if message.kind is MessageKind.EVENT else {}
         except (BadMessage, BadValue):
             self.stats.malformed += 1
             return None
+        if not signed:
+            self.stats.forged += 1
+            return None
         if message.publisher == self._own:
             return None
-        wanted = self._weigh(message)
         if message.kind is MessageKind.DIGEST:
+            self._weigh(message)
             return None
         self.stats.received += 1
-        if not self._is_new(message):
+        # A MAC tells datagrams of one event apart: what changes with the address are the stamps, which it covers.
+        copy = self._copies.judge(message.publisher, message.seq, message.mac or message.destination)
+        if copy is not Copy.FIRST:
+            self._came_again(message, copy)
             return None
+        wanted = self._weigh(message)
         found = tuple(id for id, filter in self._filters.items() if filter.matches(values))
         if found and not wanted:  # matched, and not promised yet
             self._meter.unchecked += 1
@@ -102,6 +113,13 @@ class Inbox:
             self._wanted = dz
             self._meter.want(dz)
 
+    def _came_again(self, message: Message, copy: Copy) -> None:
+        if copy is Copy.OTHER:
+            self._weigh(message)  # it has counts of its own
+            self.stats.repeats += 1
+        else:
+            self.stats.duplicates += 1
+
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""
         dz = message.dz(self._encoding)
@@ -110,15 +128,3 @@ class Inbox:
             self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)
         self.stats.lost, self.stats.unchecked = self._meter.lost, self._meter.unchecked
         return dz is not None and self._meter.wants(dz)
-
-    def _is_new(self, message: Message) -> bool:
-        key = (message.publisher, message.seq)
-        seen = self._seen.get(key, ())
-        if message.destination in seen:
-            self.stats.duplicates += 1
-            return False
-        if not seen and len(self._seen) >= self._remembered:
-            del self._seen[next(iter(self._seen))]
-        self._seen[key] = (*seen, message.destination)
-        self.stats.repeats += bool(seen)
-        return not seen

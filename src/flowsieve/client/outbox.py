@@ -13,7 +13,17 @@ from flowsieve.errors import BadInput, BadValue
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.index.plan import IndexPlan
-from flowsieve.protocol.event_message import DIGEST_START, EVENT_START, LONG_START, pack_content, pack_head
+from flowsieve.protocol.event_mac import Signer
+from flowsieve.protocol.event_message import (
+    DIGEST_ITEMS,
+    EVENT_ITEMS,
+    LONG_ITEMS,
+    MessageKind,
+    pack,
+    pack_content,
+    pack_covered,
+    start_covered,
+)
 
 
 class EventDatagram(NamedTuple):
@@ -24,13 +34,20 @@ class EventDatagram(NamedTuple):
 
 
 class Outbox:
-    """What one application publishes under one id; `advertised` are its promises, by id."""
+    """What one application publishes under one id; `advertised` are its promises, by id.
 
-    def __init__(self, plan: IndexPlan, encoding: Encoding, publisher: bytes) -> None:
+    With a `signer`, which may be exchanged for another, datagrams are signed.
+    """
+
+    def __init__(
+        self, plan: IndexPlan, encoding: Encoding, publisher: bytes, signer: Signer | None = None
+    ) -> None:
         self.advertised: dict[str, Filter] = {}
         self.seq = 0
+        self.signer = signer
         self._plan = plan
-        self._publisher = publisher
+        self._event_start = start_covered(MessageKind.EVENT, publisher)
+        self._digest_start = start_covered(MessageKind.DIGEST, publisher)
         self._stamper = Stamper(plan.bits)
         self._destination = encoding.destination
 
@@ -43,19 +60,26 @@ class Outbox:
             raise BadInput(f"the data of an event is bytes, not {shown(data)}")
         cells = self._plan.encode(checked)
         content = pack_content(checked, bytes(data))
-        start = LONG_START if data else EVENT_START
+        items = LONG_ITEMS if data else EVENT_ITEMS
         self.seq += 1
-        return [self._datagram(start, dz, self._stamper.stamp(dz, self.seq), content) for dz in cells]
+        sent = []
+        for dz in cells:
+            counted = pack_covered(self._event_start, self.seq, self._stamper.stamp(dz, self.seq))
+            sent.append(self._datagram(items, dz, counted + content))
+        return sent
 
     def digests(self) -> list[EventDatagram]:
         """What tells subscribers how much was sent, to the addresses that were sent to last."""
-        return [self._datagram(DIGEST_START, dz, stamps) for dz, stamps in self._stamper.digests()]
+        return [
+            self._datagram(DIGEST_ITEMS, dz, pack_covered(self._digest_start, self.seq, stamps))
+            for dz, stamps in self._stamper.digests()
+        ]
 
-    def _datagram(self, start: bytes, dz: Dz, stamps: list[int], content: bytes = b"") -> EventDatagram:
-        to = self._destination(dz)
-        return EventDatagram(
-            to, start + pack_head(self._publisher, self.seq, to, dz.length, stamps) + content
-        )
+    def _datagram(self, items: int, dz: Dz, covered: bytes) -> EventDatagram:
+        to, signer = self._destination(dz), self.signer
+        if signer is None:
+            return EventDatagram(to, pack(items, to, dz.length, 0, b"", covered))
+        return EventDatagram(to, pack(items, to, dz.length, signer.epoch, signer.mac(covered), covered))
 
     def _not_advertised(self, checked: Mapping[str, object]) -> BadValue:
         if not self.advertised:

@@ -31,7 +31,9 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
 from flowsieve.index.dzset import DzSet
 from flowsieve.protocol.call import HELLO
-from flowsieve.protocol.limits import PUBLISHER_BYTES
+from flowsieve.protocol.event_keys import UNSIGNED, EventKeys
+from flowsieve.protocol.event_mac import MacChecker, Signer
+from flowsieve.protocol.limits import MAX_NUMBER, PUBLISHER_BYTES
 from flowsieve.protocol.welcome import Welcome
 
 # What the environment says where nobody else does.
@@ -92,7 +94,7 @@ class Client:
         self, connection: ControlConnection, welcome: Welcome, inside: Inside, wire: OpenWire
     ) -> None:
         self.host = welcome.host
-        self.publisher = os.urandom(PUBLISHER_BYTES)
+        self.publisher = welcome.publisher or os.urandom(PUBLISHER_BYTES)
         self._welcome = welcome
         self._connection = connection
         self._stats = Stats()
@@ -107,7 +109,10 @@ class Client:
             self._wire = wire(welcome.address, welcome.interface)
         self._quiet = DigestTimer(self._send_digests)
         self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
-        connection.report = self._report
+        connection.stage = UNSIGNED
+        if welcome.keys is not None:
+            self._take_keys(welcome.keys)
+        connection.report, connection.rekey = self._report, self._rekey
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
 
     @property
@@ -163,6 +168,7 @@ class Client:
         if queue < 1:
             raise BadInput(f"a queue of {queue} events holds nothing; right is 1 or more")
         wanted, name = Filter.parse(filter, self.schema), f"subscription {next(self._names)}"
+        await self._need_to_check()
         self._listen()
         subscription = Subscription(name, wanted, queue, partial(self._unsubscribe, name))
         self._subscriptions[name] = subscription
@@ -205,9 +211,13 @@ class Client:
         return taken
 
     def _report(self) -> dict[str, int]:
-        """What the controller is told now and then: counts, and the times to first events."""
+        """What the controller is told now and then: counts, and the times to first events.
+
+        Where events are not signed, anybody on the network can have us count more than a call can say.
+        """
         first = {"first_events": self._first_events, "first_event_us": self._first_event_us}
-        return self.stats.to_json() | first
+        counts = self.stats.to_json() | first
+        return {name: max(0, min(count, MAX_NUMBER)) for name, count in counts.items()}
 
     def _hand_on(self, matched: MatchedEvent | None) -> None:
         if matched is not None:
@@ -220,6 +230,30 @@ class Client:
                 if not subscription.put(matched.event):
                     self._overflow += 1
                     self._stats.delivered -= 1
+
+    # Keys.
+
+    async def _need_to_check(self) -> None:
+        """Have the keys to check events with, before the first of them can come."""
+        if self._outbox.signer is None or self._inbox.checker is not None:
+            return
+        self._connection.checks, self._connection.stage = True, None
+        await self._connection.ask("renew")
+        if self._inbox.checker is None:
+            raise BadMessage("the controller's answer has no keys to check events with")
+
+    def _rekey(self, told: Mapping[str, Any], before: int | None) -> None:
+        """Go over to the keys of an answer, unless it is older than those that we have."""
+        keys, stage = EventKeys.parse(told), self._connection.stage
+        newer = stage is None or stage == before or keys.stage > stage
+        if newer and (keys.check or not self._connection.checks):
+            self._take_keys(keys)
+
+    def _take_keys(self, keys: EventKeys) -> None:
+        self._outbox.signer = Signer(*keys.sign)
+        if keys.check:
+            self._inbox.checker = MacChecker(keys.check)
+        self._connection.stage = keys.stage
 
     # Endings.
 

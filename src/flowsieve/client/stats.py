@@ -12,8 +12,9 @@ class Stats:
     `sent`: events published. `received`: events that came. `delivered`: events handed to a subscription, once for
     each. Dropped: `false_positives`, which the subscriptions' dz cover and their filters do not match;
     `passed_over`, outside those dz (for another application of the host, or let through by a small table);
-    `duplicates`, second copies; `repeats`, the same event to another of its addresses; `malformed`, what is no
-    event of this schema; `overflow`, what a subscription's full queue, or the host's receive buffer, had no room for.
+    `duplicates`, second copies, and what came so late that it may be one; `repeats`, the same event to another of its
+    addresses; `malformed`, what is no event of this schema; `forged`, what its publisher has not signed; `overflow`,
+    what a subscription's full queue, or the host's receive buffer, had no room for.
     `lost`: packets wanted that were sent and never came. `unchecked`: events for which nobody could tell.
     """
 
@@ -25,6 +26,7 @@ class Stats:
     duplicates: int = 0
     repeats: int = 0
     malformed: int = 0
+    forged: int = 0
     overflow: int = 0
     lost: int = 0
     unchecked: int = 0

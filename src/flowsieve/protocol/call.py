@@ -11,8 +11,8 @@ from flowsieve.errors import BadMessage, nearest
 from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_FILTER, LONGEST_NAME, MAX_NUMBER, SESSION
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
-HELLO = "hello"
-OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", "bye")
+HELLO, BYE = "hello", "bye"
+OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", BYE)
 DEADLINE_SECONDS = 30.0  # for the answer to a call that does not say
 
 CallKey = tuple[bytes, int]  # the session's 16 bytes, and the call's number
@@ -23,7 +23,8 @@ class Call:
     """One call of a client's session.
 
     `number` counts the session's calls; `answered` says that the client has the answers to all below. `deadline` is
-    how many seconds it waits.
+    how many seconds it waits. `stage` is that of the keys for events that it has (see `event_keys`), None if it needs
+    some; `checks` says that it needs those to check events with as well.
     """
 
     session: str
@@ -35,7 +36,9 @@ class Call:
     filter: str | None = None
     answered: int = 0
     deadline: float | None = None
-    stats: Mapping[str, int] | None = None
+    stats: Mapping[str, Any] | None = None
+    stage: int | None = None
+    checks: bool | None = None
 
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
@@ -58,7 +61,9 @@ class Call:
             found.maybe("filter", longest=LONGEST_FILTER),
             found.whole("answered", default=0),
             found.seconds("deadline"),
-            found.counts("stats"),
+            found.report("stats"),
+            found.whole("stage") if "stage" in message else None,
+            found.truth("checks"),
         )
 
     @property
@@ -125,13 +130,15 @@ class _Fields:
             raise BadMessage(f"{name} = {shown(found)}; it is a number of seconds up to {LONGEST_DEADLINE:g}")
         return float(found)
 
-    def counts(self, name: str) -> Mapping[str, int] | None:
+    def report(self, name: str) -> Mapping[str, Any] | None:
+        """What a client counted; numbers that are no counts are no mistake of the call: others may have caused them."""
         found = self._message.get(name)
-        if found is not None and not (isinstance(found, Mapping) and all(map(_is_count, found.items()))):
+        if found is not None and not isinstance(found, Mapping):
             raise BadMessage(f"{name} = {shown(found)}; it is an object of names and whole numbers")
         return found
 
-
-def _is_count(item: tuple[object, object]) -> bool:
-    name, value = item
-    return isinstance(name, str) and is_unicode(name) and type(value) is int and 0 <= value <= MAX_NUMBER
+    def truth(self, name: str) -> bool | None:
+        found = self._message.get(name)
+        if found is not None and not isinstance(found, bool):
+            raise BadMessage(f"{name} = {shown(found)}; it is true or false")
+        return found

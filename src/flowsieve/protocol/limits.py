@@ -24,4 +24,6 @@ MOST_ASKED = 16  # parts asked for at a time
 # Events.
 MAX_CONTENT = 960  # bytes of values and data; the rest of a datagram is enough for any stamps
 PUBLISHER_BYTES = 8
+MAC_BYTES = 8
+KEY_BYTES = 16
 ADDRESS_BYTES = (4, 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowsieve.content.schema import shown
 from flowsieve.errors import OtherVersion
 
-VERSION = 1
+VERSION = 2
 FIRST_VERSION = 1  # of clients and controllers that do not say
 
 

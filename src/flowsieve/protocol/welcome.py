@@ -12,7 +12,8 @@ from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
-from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.protocol.event_keys import EventKeys
+from flowsieve.protocol.limits import LONGEST_LEASE, PUBLISHER_BYTES
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
@@ -21,7 +22,8 @@ class Welcome:
     """The content space, the index, the tag in force, and where events for the host come in.
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
-    What the client asks for ends when the client has been silent for `lease` seconds.
+    What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
+    publishes under, and `keys` what it signs with; both None where events are not signed.
     """
 
     host: str
@@ -30,6 +32,8 @@ class Welcome:
     address: str
     interface: str | None = None
     lease: float = 30.0
+    publisher: bytes | None = None
+    keys: EventKeys | None = None
 
     @property
     def schema(self) -> Schema:
@@ -50,6 +54,8 @@ class Welcome:
             "address": self.address,
             "interface": self.interface,
             "lease": self.lease,
+            "publisher": self.publisher.hex() if self.publisher is not None else None,
+            "keys": self.keys.to_json() if self.keys is not None else None,
         }
 
     @classmethod
@@ -63,6 +69,17 @@ class Welcome:
             lease = float(data["lease"])
             if not 0 < lease <= LONGEST_LEASE:
                 raise BadInput(f"a lease of {lease} seconds; right is up to {LONGEST_LEASE:g}")
-            return cls(data["host"], plan, tag, data["address"], data["interface"], lease)
+            publisher, keys = _identity(data)
+            return cls(data["host"], plan, tag, data["address"], data["interface"], lease, publisher, keys)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
+
+
+def _identity(data: Mapping[str, Any]) -> tuple[bytes | None, EventKeys | None]:
+    """The id to publish under, and the keys for it; neither or both."""
+    if data["keys"] is None:
+        return None, None
+    publisher = bytes.fromhex(data["publisher"])
+    if len(publisher) != PUBLISHER_BYTES:
+        raise BadInput(f"a publisher's id of {len(publisher)} bytes; right are {PUBLISHER_BYTES}")
+    return publisher, EventKeys.parse(data["keys"])

@@ -27,16 +27,29 @@ from flowsieve.scenario.index_section import IndexSection, read_index
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
+from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.southbound.switch_access import SwitchAccess
 
 T = TypeVar("T")
 CONTROLLER = "controller"
-KEYS = ("state", "http", "lease", "inband", "inband_rate", "deadline", "most_calls", *ACCESS_KEYS)
+KEYS = (
+    "state",
+    "http",
+    "lease",
+    "inband",
+    "inband_rate",
+    "deadline",
+    "most_calls",
+    "event_mac",
+    "key_rotation",
+    *ACCESS_KEYS,
+)
 DEADLINE_SECONDS = 30.0
 LARGEST_COUNT = 1_000_000
 FOUND = "found"  # in the place of what is not configured
+LONGEST_ROTATION = 366 * 86_400.0  # seconds with the same keys
 INBAND_RATE = 2000  # packets per second and host that are handed to the controller
 
 
@@ -47,6 +60,7 @@ class ServiceSettings:
     `state` is the folder where the controller remembers, `http` where it takes requests besides the lab's own socket,
     `lease` how many seconds an interest outlives its client, `deadline` how long a request may wait for switches,
     `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
+    `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys.
     """
 
     state: Path | None = None
@@ -56,6 +70,8 @@ class ServiceSettings:
     inband: bool = True
     inband_rate: int = INBAND_RATE
     most_calls: int = MOST_AT_ONCE
+    event_mac: bool = True
+    key_rotation: float = ROTATION_SECONDS
 
     @property
     def punts(self) -> tuple[Punt, ...]:
@@ -227,9 +243,11 @@ def _read_service(top: Section) -> ServiceSettings:
         http=_addresses(section),
         lease=_seconds(section, "lease", default.lease),
         deadline=_seconds(section, "deadline", default.deadline),
-        inband=_checked(section, "inband", default.inband, lambda it: isinstance(it, bool), "true or false"),
+        inband=_truth(section, "inband", default.inband),
         inband_rate=_count(section, "inband_rate", default.inband_rate),
         most_calls=_count(section, "most_calls", default.most_calls),
+        event_mac=_truth(section, "event_mac", default.event_mac),
+        key_rotation=_seconds(section, "key_rotation", default.key_rotation, LONGEST_ROTATION),
     )
 
 
@@ -250,13 +268,17 @@ def _count(section: Section, key: str, default: int) -> int:
     return _checked(section, key, default, lambda it: type(it) is int and 1 <= it <= LARGEST_COUNT, right)
 
 
-def _seconds(section: Section, key: str, default: float) -> float:
-    right = f"a number of seconds up to {LONGEST_LEASE:g}"
+def _seconds(section: Section, key: str, default: float, longest: float = LONGEST_LEASE) -> float:
+    right = f"a number of seconds up to {longest:g}"
 
     def fits(value: Any) -> bool:
-        return type(value) in (int, float) and 0 < value <= LONGEST_LEASE
+        return type(value) in (int, float) and 0 < value <= longest
 
     return float(_checked(section, key, default, fits, right))
+
+
+def _truth(section: Section, key: str, default: bool) -> bool:
+    return _checked(section, key, default, lambda it: isinstance(it, bool), "true or false")
 
 
 def _checked(section: Section, key: str, default: T, fits: Callable[[Any], bool], right: str) -> T:

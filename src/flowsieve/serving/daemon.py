@@ -25,7 +25,9 @@ from flowsieve.control.switches.switch_log import SwitchLog
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.topology import Topology
+from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.chores import Chore, at_work
@@ -65,6 +67,7 @@ class Daemon:
     metrics: Metrics
     discoverer: Discoverer
     fabric: Fabric
+    keys: KeyRotation | None = None  # without it, events are not signed
     explorer: Explorer | None = None
 
     async def reload(self) -> int:
@@ -78,7 +81,7 @@ class Daemon:
             raise BadInput(
                 f"{config.path} now has another schema, index or network; that takes a new start, with a new state"
             )
-        for what in ("state", "http", "inband", "inband_rate"):
+        for what in ("state", "http", "inband", "inband_rate", "event_mac"):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         async with self.promises.allowing(config.service.lease):
@@ -95,6 +98,8 @@ class Daemon:
             asked = self.dispatcher.replace(new)
             self.calls.leases.seconds, self.calls.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
+        if self.keys is not None:
+            self.keys.period = config.service.key_rotation
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
         self.config = config
@@ -123,7 +128,8 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
-        tokens = Tokens(kept_secret(site.folder / "secret"), state.topology)
+        secret = kept_secret(site.folder / "secret")
+        tokens = Tokens(secret, state.topology)
         site.tell_tokens(tokens)
         fabric = site.fabric(router, claim)
         switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
@@ -144,7 +150,8 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
         router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric, at_work(partial(_tell_standing_by, fabric, site)):
             await _connected(dispatcher, fabric)
-            calls = _handler(config, site, dispatcher, tokens, metrics, fabric)
+            keys = _keys(config, secret, dispatcher)
+            calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
@@ -160,7 +167,9 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
-                    daemon = Daemon(config, site, dispatcher, calls, promises, metrics, discoverer, fabric)
+                    daemon = Daemon(
+                        config, site, dispatcher, calls, promises, metrics, discoverer, fabric, keys
+                    )
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:
@@ -195,14 +204,28 @@ async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
     return explorer
 
 
+def _keys(config: Config, secret: bytes, dispatcher: Dispatcher) -> KeyRotation | None:
+    if not config.service.event_mac:
+        return None
+    rotation = config.service.key_rotation
+    return KeyRotation(EventSecret(secret), dispatcher.ledger, dispatcher.scribe, rotation)
+
+
 def _handler(
-    config: Config, site: Site, dispatcher: Dispatcher, tokens: Tokens, metrics: Metrics, fabric: Fabric
+    config: Config,
+    site: Site,
+    dispatcher: Dispatcher,
+    tokens: Tokens,
+    keys: KeyRotation | None,
+    metrics: Metrics,
+    fabric: Fabric,
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
         event_groups(dispatcher.state.topology, config.index.encoding.family),
         site.interface,
         tokens=tokens,
+        keys=keys,
         lease=config.service.lease,
         observer=metrics,
         most=config.service.most_calls,
@@ -228,7 +251,7 @@ def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> So
 async def serve(
     config: Config, site: Site, ready: Callable[[Daemon, float], None], *, take_over: bool = False
 ) -> None:
-    """Run until a signal asks to end; SIGHUP asks to read the configuration again."""
+    """Run until a signal asks to end; SIGHUP asks to read the configuration again, SIGUSR1 for new keys for events."""
     start = time.perf_counter()
     raise_limit()
     stopped, reread = asyncio.Event(), asyncio.Event()
@@ -236,6 +259,9 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reread.set)
+    loop.add_signal_handler(
+        signal.SIGUSR1, log.warning, "no new keys for events: the controller is not ready"
+    )
     gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
     gc.set_threshold(*COLLECT_AFTER)
     async with serving(config, site, take_over=take_over) as daemon:
@@ -243,6 +269,7 @@ async def serve(
         gc.enable()
         _tell_start(daemon)
         ready(daemon, time.perf_counter() - start)
+        loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
         ending = asyncio.create_task(stopped.wait())
         while not ending.done():
             asked = asyncio.create_task(reread.wait())
@@ -276,6 +303,14 @@ async def _reload(daemon: Daemon) -> None:
         await _compact(daemon.dispatcher)  # what follows from it is not in the journal's entries
     except FlowsieveError as error:
         log.error("the configuration stays as it was: %s", error)
+
+
+def _rotate(daemon: Daemon) -> None:
+    if daemon.keys is None:
+        log.warning("no new keys for events: they are not signed, since event_mac is false")
+    else:
+        log.info("new keys for events were asked for; they are used when all clients have them")
+        daemon.keys.rotate()
 
 
 async def _tell_standing_by(fabric: Fabric, site: Site) -> None:

@@ -20,6 +20,7 @@ from flowsieve.control.request import Op
 from flowsieve.header.frame import parse
 from flowsieve.protocol.call_datagram import Part, decode, unpack_answer
 from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.protocol.version import VERSION
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls import handler as handler_module
 from flowsieve.serving.calls import sessions as sessions_module
@@ -54,11 +55,11 @@ def test_hello_is_answered_by_all_that_a_client_needs(tmp_path: Path) -> None:
 
 def test_hello_of_another_version_is_told_and_begins_no_session(tmp_path: Path) -> None:
     async def story(office: Office) -> None:
-        kind, text = await office.client().wrong(1, "hello", version=2)
+        kind, text = await office.client().wrong(1, "hello", version=1)
         assert kind == "bad"
-        assert "the client speaks version 2 of flowsieve's protocol and the controller version 1" in text
+        assert "the client speaks version 1 of flowsieve's protocol and the controller version 2" in text
         assert len(office.handler.leases) == 0
-        await office.client().ok(1, "hello", version=1)
+        await office.client().ok(1, "hello", version=2)
 
     play(tmp_path, story)
 
@@ -164,7 +165,9 @@ def test_nonsense_gets_an_error_and_changes_nothing(tmp_path: Path) -> None:
             ({"deadline": float("nan")}, "deadline = nan"),
             ({"deadline": float("inf")}, "deadline = inf"),
             ({"stats": []}, "stats = []"),
-            ({"stats": {"sent": -1}}, "stats = {"),
+            ({"stage": -1}, "stage = -1"),
+            ({"stage": None}, "stage = None"),
+            ({"checks": 1}, "checks = 1; it is true or false"),
             ({"op": "unsub"}, "nothing of the id None"),
             ({"op": "unsub", "id": "x"}, "nothing of the id 'x' that unsub could end"),
         ):
@@ -185,7 +188,20 @@ values = st.recursive(
     max_leaves=5,
 )
 fields = st.sampled_from(
-    ["session", "n", "host", "token", "op", "id", "filter", "answered", "deadline", "stats", "version"]
+    [
+        "session",
+        "n",
+        "host",
+        "token",
+        "op",
+        "id",
+        "filter",
+        "answered",
+        "deadline",
+        "stats",
+        "version",
+        "stage",
+    ]
 )
 
 
@@ -417,7 +433,7 @@ def test_only_who_has_a_hosts_token_calls_for_it(tmp_path: Path) -> None:
 
 def test_a_call_from_another_hosts_port_is_denied(tmp_path: Path) -> None:
     async def story(office: Office) -> None:
-        call = {"session": "a" * 32, "n": 1, "host": "ann", "op": "hello"}
+        call = {"session": "a" * 32, "n": 1, "host": "ann", "op": "hello", "version": VERSION}
         assert told(await office.handler.call(call, "bob"))[0] == "denied"
         assert "ok" in await office.handler.call(call, "ann")
 

@@ -218,7 +218,7 @@ def test_random_bytes_do_no_harm(data, family):
                 payload,
                 network.frame(1, payload),
                 good[: len(payload)],
-                network.frame(1, b"\x93\1\2" + payload),
+                network.frame(1, b"\x93\2\2" + payload),
             ):
                 network.server.heard(PuntedPacket(SWITCH, 1, one))
             if family == 6:  # there a checksum covers all but the Ethernet header and the length
@@ -355,7 +355,7 @@ def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
     async def main() -> None:
         handler = CountingHandler()
         network = Network(handler, FAIR)
-        for items in ([2, 0, message()], [2, 0, {"session": "?"}], [3, 9, b"something new"]):
+        for items in ([1, 0, message()], [3, 0, {"session": "?"}], [3, 9, b"something new"]):
             network.server.heard(PuntedPacket(SWITCH, 1, network.frame(1, msgpack.packb(items))))
         await settle()
         counters = network.server.counters
@@ -364,8 +364,8 @@ def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
         assert isinstance(part, Part) and part.key == call_key(message())
         answer = unpack_answer(part.chunk)
         assert answer["error"]["kind"] == "bad"
-        assert "the client speaks version 2" in answer["error"]["text"]
-        assert "the controller version 1; install the same release" in answer["error"]["text"]
+        assert "the client speaks version 1" in answer["error"]["text"]
+        assert "the controller version 2; install the same release" in answer["error"]["text"]
         assert handler.calls == 0
 
     run(main())
@@ -374,7 +374,7 @@ def test_a_call_of_another_version_is_answered_with_both_and_what_to_do():
 def test_a_controller_of_another_version_is_why_nobody_answers():
     class Newer:
         def send(self, datagram: bytes) -> None:
-            self.hear(msgpack.packb([2, 7, "an answer that we cannot read"]))
+            self.hear(msgpack.packb([3, 7, "an answer that we cannot read"]))
 
         def listen(self, hear: Callable[[bytes], None]) -> None:
             self.hear = hear
@@ -382,7 +382,7 @@ def test_a_controller_of_another_version_is_why_nobody_answers():
         def close(self) -> None: ...
 
     async def main() -> None:
-        wrong = "no answer in time; the client speaks version 1 .* and the controller version 2; install"
+        wrong = "no answer in time; the client speaks version 2 .* and the controller version 3; install"
         with pytest.raises(ControlLost, match=wrong):
             await InbandTransport(Newer()).call(message(deadline=3))
 

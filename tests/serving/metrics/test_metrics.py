@@ -22,7 +22,6 @@ from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.errors import BadMessage
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import line
@@ -106,11 +105,12 @@ def test_the_sum_is_that_of_the_highest_count_of_each_client(
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "7", True, None, 1 << 60])
-def test_a_report_with_something_else_than_counts_changes_nothing(wrong: object) -> None:
+def test_what_is_no_count_in_a_report_is_passed_over_and_counted(wrong: object) -> None:
     metrics = Metrics()
-    with pytest.raises(BadMessage, match="lost of a client's report is"):
-        metrics.client_reported("a", {"sent": 5, "lost": wrong})
-    assert value(metrics, "client_sent_total") == 0
+    metrics.client_reported("a", {"sent": 5, "lost": wrong, "first_events": wrong})
+    assert value(metrics, "client_sent_total") == 5
+    assert value(metrics, "client_lost_total") == 0
+    assert value(metrics, "client_reports_strange_total") == 2
 
 
 def test_what_a_report_says_beyond_counts_is_left_alone() -> None:

@@ -79,7 +79,15 @@ class Promised:
     seconds: float
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """The keys for events are those of a stage, since this time of day."""
+
+    stage: int
+    at: float
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -142,6 +150,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "bounded", "switch": switch, "capacity": capacity}
         case Promised(seconds):
             return {"kind": "promised", "seconds": seconds}
+        case Keyed(stage, at):
+            return {"kind": "keyed", "stage": stage, "at": at}
         case Found(topology):
             return {"kind": "found", "network": topology_to_json(topology)}
 
@@ -161,6 +171,8 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Bounded(data["switch"], data["capacity"])
             case "promised":
                 return Promised(float(data["seconds"]))
+            case "keyed":
+                return Keyed(int(data["stage"]), float(data["at"]))
             case "found":
                 return Found(topology_from_json(data["network"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:

@@ -14,6 +14,7 @@ from flowsieve.control.memory.journal import (
     Bounded,
     Entry,
     Found,
+    Keyed,
     Past,
     Promised,
     Rewired,
@@ -60,6 +61,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         "covers": covers_to_json(covers_name(state), [each.dz for _, each in interests]),
         "sessions": ledger.to_json(),
         "promised": ledger.promised,
+        "keyed": [ledger.key_stage, ledger.keyed_at],
     }
 
 
@@ -126,6 +128,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             state.grow(topology)
         case Promised(seconds):
             ledger.promise(seconds)
+        case Keyed(stage, at):
+            ledger.keyed(stage, at)
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
@@ -188,6 +192,9 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         state.restore(list(requests.values()), covers, fit_from_json(data.get("fit"), fit_name(state), state))
         ledger = Ledger.from_json(data["sessions"], requests, read)
         ledger.promise(float(data.get("promised", 0.0)))
+        if "keyed" in data:
+            stage, at = data["keyed"]
+            ledger.keyed(int(stage), float(at))
         return state, ledger
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None

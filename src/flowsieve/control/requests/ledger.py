@@ -12,6 +12,7 @@ from flowsieve.control.request import Op, Request
 from flowsieve.flow.tables.compiler import Side
 
 Key = tuple[Side, str]  # of an interest
+FIRST_STAGE = 2  # of the keys for events
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Ledger:
         self._sessions: dict[str, SessionRecord] = {}
         self._owners: dict[Key, tuple[str, int]] = {}  # a session, and the number of the request in it
         self.promised = 0.0  # seconds that some client may count on being remembered for, though it is silent
+        self.key_stage, self.keyed_at = FIRST_STAGE, 0.0  # of the keys for events, and since what time of day
 
     def asked(self, request: Request, origin: Origin | None) -> None:
         """A request was taken."""
@@ -75,6 +77,10 @@ class Ledger:
     def promise(self, seconds: float) -> None:
         """No client counts on being remembered for longer than so many seconds of silence."""
         self.promised = seconds
+
+    def keyed(self, stage: int, at: float) -> None:
+        """The keys for events are those of a stage, since a time of day."""
+        self.key_stage, self.keyed_at = stage, at
 
     def record(self, session: str, number: int) -> RequestRecord | None:
         """What is known of a request."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -21,8 +22,10 @@ from flowsieve.control.request import Op, Request, free_id
 from flowsieve.control.requests.ledger import RequestRecord
 from flowsieve.errors import BadInput, BadMessage, Busy, Denied, FlowsieveError, nearest
 from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_in, refusal
-from flowsieve.protocol.call import HELLO, Call
+from flowsieve.protocol.call import BYE, HELLO, Call
+from flowsieve.protocol.event_keys import UNSIGNED
 from flowsieve.protocol.welcome import Welcome
+from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Leases
 from flowsieve.serving.calls.sessions import ClientSession, ClientSessions, session_text
 from flowsieve.serving.calls.tokens import Tokens
@@ -43,7 +46,7 @@ class Observer(Protocol):
 
     def asked(self, op: str, outcome: str, seconds: float) -> None: ...
 
-    def client_reported(self, session: str, stats: Mapping[str, int]) -> None: ...
+    def client_reported(self, session: str, stats: Mapping[str, object]) -> None: ...
 
     def client_left(self, session: str) -> None: ...
 
@@ -52,7 +55,8 @@ class CallHandler:
     """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
-    is believed. `standing_by` says why nothing can be done for anybody, if that is so.
+    is believed, and without `keys` every datagram. `standing_by` says why nothing can be done for anybody, if that is
+    so.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class CallHandler:
         interface: str | None = None,
         *,
         tokens: Tokens | None = None,
+        keys: KeyRotation | None = None,
         lease: float = LEASE_SECONDS,
         observer: Observer | None = None,
         most: int = MOST_AT_ONCE,
@@ -72,6 +77,7 @@ class CallHandler:
         self.interface = interface
         self.leases = Leases(lease)
         self._tokens = tokens
+        self._keys = keys
         self._observer = observer
         self._slots = FairShares(most)  # by host: one whose switch is away does not take those of others
         self._standing_by = standing_by
@@ -120,12 +126,14 @@ class CallHandler:
         def answer(told: Answer) -> None:
             if self._observer is not None:
                 self._observer.asked(op, kind_in(told) or "ok", time.perf_counter() - start)
-            tell(told)
+            tell(self._with_keys(call, told) if call is not None else told)
 
+        call: Call | None = None
         try:
             call = Call.parse(message)
             op = call.op
             self._check(call, host)
+            self._check_keys(call)
             found = self._once(call)
         except FlowsieveError as error:
             answer(answer_of(error))
@@ -136,8 +144,10 @@ class CallHandler:
             answer(found)
 
     async def run(self) -> None:
-        """Until cancelled, end the interests of clients that have fallen silent."""
+        """Until cancelled, end the interests of clients that have fallen silent, and change keys when it is time."""
         async with Tasks() as endings:
+            if self._keys is not None:
+                endings.start(self._keys.run(self._sessions, lambda: self.leases.seconds))
             while True:
                 await asyncio.sleep(TICK_SECONDS)
                 if self._standing_by() is not None:
@@ -166,6 +176,20 @@ class CallHandler:
         if call.host not in self.groups:
             raise BadInput(f"host {call.host!r} has no group of its own to get events at")
 
+    def _check_keys(self, call: Call) -> None:
+        """Raise where a client signs events and we do not, or the other way round."""
+        signed = self._keys is not None
+        if call.stage is not None and call.op != BYE and (call.stage != UNSIGNED) != signed:
+            now = "signed, and were not" if signed else "not signed any more"
+            raise BadInput(f"events are {now}: the controller's event_mac was changed; begin another session")
+
+    def _with_keys(self, call: Call, told: Answer) -> Answer:
+        """An answer, and the keys for events if the client has not those of now; hello is told in the welcome."""
+        if self._keys is None or call.op == HELLO or call.stage == self._keys.stage or "ok" not in told:
+            return told
+        keys = self._keys.keys(call.host, call.session, checks=bool(call.checks))
+        return {"ok": {**told["ok"], "keys": keys.to_json()}}
+
     def _once(self, call: Call) -> Answer | asyncio.Task[Answer]:
         """The answer that the call got before, or the work on it that is under way or begins now."""
         key = (call.session, call.number)
@@ -193,6 +217,8 @@ class CallHandler:
     def _heard(self, call: Call, client: ClientSession) -> None:
         self.leases.renew(call.session, time.monotonic())
         client.hears(call.answered)
+        if call.stage is not None:
+            client.stage = call.stage
         self.service.ledger.answered(call.session, call.answered)
         if call.stats is not None and self._observer is not None:
             self._observer.client_reported(call.session, call.stats)
@@ -210,7 +236,7 @@ class CallHandler:
                 return {"ok": await self._serve(call)}
             if call.op == HELLO:
                 return {"ok": self._welcome(call)}
-            if call.op == "bye":
+            if call.op == BYE:
                 client.hears(call.number)  # what comes late is not carried out
                 await self._end(call.session)
                 self._said_goodbye(call, client)
@@ -227,6 +253,9 @@ class CallHandler:
         told = Welcome(
             call.host, service.state.plan, service.encoding.tag, group, self.interface, self.leases.seconds
         )
+        if self._keys is not None:
+            keys = self._keys.keys(call.host, call.session)
+            told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)
         return told.to_json()
 
     async def _serve(self, call: Call) -> dict[str, Any]:

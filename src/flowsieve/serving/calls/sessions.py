@@ -18,13 +18,17 @@ MOST_UNHEARD = 8_192  # answers of one session that it has not said it heard
 
 @dataclass(slots=True)
 class ClientSession:
-    """One session: its host, the answers that it may ask for again, and how many of its calls are under way."""
+    """One session: its host, the answers that it may ask for again, and how many of its calls are under way.
+
+    `stage` is that of the keys for events that it has, as far as it has said.
+    """
 
     host: str
     answers: dict[int, Answer] = field(default_factory=dict)
     over: int = 0  # it has the answers to all calls below this number
     under_way: int = 0
     left: bool = False  # it said goodbye
+    stage: int | None = None
 
     def hears(self, below: int) -> None:
         """It has the answers to all calls below a number, and will not repeat any of these."""
@@ -70,6 +74,10 @@ class ClientSessions:
         known = self._sessions[session] = ClientSession(host)
         self._by_host[host] += 1
         return known
+
+    def behind(self, stage: int) -> bool:
+        """Whether one of them that is still there has not said that it has the keys of a stage."""
+        return any(each.stage != stage for each in self._sessions.values() if not each.left)
 
     def leave(self, session: str) -> None:
         """A session is over."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import TypeGuard
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from flowsieve.client.stats import Stats
-from flowsieve.content.schema import shown
 from flowsieve.control.discovery.findings import SwitchPort
-from flowsieve.errors import BadMessage
 from flowsieve.protocol.answer import KINDS
 from flowsieve.protocol.call import OPS
 from flowsieve.serving.metrics.gauges import Gauges, Sources
@@ -40,6 +39,7 @@ CLIENT_COUNTS = {
     "duplicates": "Second copies of an event that came to clients",
     "repeats": "Events that came to clients again, to another of their addresses",
     "malformed": "Datagrams that came to clients and are no events",
+    "forged": "Datagrams that came to clients and were not signed by the publisher that they name",
     "overflow": "Events for which a client's queue or its host's receive buffer had no room",
     "lost": "Packets wanted by clients that were sent and never came",
     "unchecked": "Events for which clients could not tell whether some before them were lost",
@@ -75,6 +75,9 @@ class Metrics:
             "client_reports_forgotten",
             "Clients that reported longest ago and had to make room; they are counted anew if they report again",
         )
+        self._strange = self._counter(
+            "client_reports_strange", "Numbers in reports of clients that are no counts, and were passed over"
+        )
         self._repairs = self._counter(
             "repairs", "Tables that were not as they should be, and set right", "switch"
         )
@@ -106,10 +109,11 @@ class Metrics:
 
         Reports may come twice, late or in another order: a count that is lower than it was adds nothing. Beside the
         counts of `Stats`, a report may have `FIRST_EVENTS`; where several are new at once, each gets their mean.
+        A client may have been told nonsense by others: what is no count is passed over, and counted as strange.
         """
-        counts = {
-            name: _count(name, stats[name]) for name in (*CLIENT_COUNTS, *FIRST_EVENTS) if name in stats
-        }
+        told = {name: stats[name] for name in (*CLIENT_COUNTS, *FIRST_EVENTS) if name in stats}
+        counts = {name: count for name, count in told.items() if _is_count(count)}
+        self._strange.inc(len(told) - len(counts))
         before = self._reports.pop(session, {})
         new = {name: max(0, count - before.get(name, 0)) for name, count in counts.items()}
         self._reports[session] = before | {name: before.get(name, 0) + more for name, more in new.items()}
@@ -168,7 +172,5 @@ class Metrics:
         return Histogram(f"flowsieve_{name}", text, labels, registry=self.registry, buckets=buckets)
 
 
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_COUNTED:
-        raise BadMessage(f"{name} of a client's report is {shown(value)}; right is a count from 0 on")
-    return value
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= MOST_COUNTED
