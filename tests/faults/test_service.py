@@ -302,7 +302,19 @@ def datagrams(there: Daemonic, strings: list[bytes]) -> None:
             time.sleep(0.001)
 
 
-# What the log tells, and what a look at the controller does.
+# What the log tells.
+
+LLDP_FLOOD = """
+import socket, time
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+wire.bind(("eth0", 0))
+frame = bytes.fromhex("0180c200000e" "020000000bad" "88cc") + bytes(60)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    for _ in range(10):
+        wire.send(frame)
+    time.sleep(0.005)
+"""
 
 
 def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_about(hatchery: Hatchery) -> None:
@@ -342,6 +354,16 @@ def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_abou
             timeout=120,
         )
         assert f"left out since they come and go: {first.a} - {first.b}" in shown.stdout, shown
+        switch = lab.topology.hosts["h0"]
+        port = lab.topology.port(switch, "h0")
+        flood = lab.exec("h0", [sys.executable, "-c", LLDP_FLOOD])
+        try:
+            await there.logged(f"port {port} of switch {switch} floods: ")
+            (told,) = (await there.ask("/v1/status"))["floods"]
+            assert (told["switch"], told["port"]) == (switch, port) and told["frames"] > 10
+        finally:
+            flood.kill()
+            flood.wait(10)
         lab.restart_vswitchd()
         await there.logged("is gone: ", times=4)
         await there.logged("is connected again, after ", times=4)

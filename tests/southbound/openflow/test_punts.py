@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.punt import LLDP, SERVICE_PRIORITY, Punt
+from flowsieve.flow.punt import LLDP, SERVICE_PRIORITY, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.connection import OpenFlowConnection
 from flowsieve.southbound.openflow.entries import SwitchEntry, within
@@ -217,3 +217,10 @@ def test_a_refused_meter_is_told(ready):
     (refused,) = ready.receive(failure + peer.barrier(barrier.xid))
     assert refused.request == request
     assert "OFPMMFC_OUT_OF_METERS" in refused.failure.reason
+
+
+def test_a_switch_with_two_thousand_hosts_has_meters_enough() -> None:
+    wanted = with_ports([Punt.of_type(LLDP, rate=1000), CALLS, CALLS4], range(3, 2003), [1, 2])
+    todo = changes([], [], wanted)
+    assert len(todo.new_meters) == len(todo.install) == len(wanted) == 3 + 3 * 2000 + 2
+    assert len({meter.number for meter in todo.new_meters}) == len(wanted)

@@ -29,7 +29,7 @@ from flowsieve.southbound.openflow.wire import (
     to_bytes,
 )
 
-METERS = range(0xF100, 0x10100)  # the numbers of meters that are ours; Open vSwitch has them up to 0x40000
+METERS = range(0xF100, 0x13100)  # the numbers of meters that are ours; Open vSwitch has them up to 0x40000
 FLAGS = ofp.OFPMF_PKTPS | ofp.OFPMF_BURST
 _METER = struct.Struct("!HHI")
 _BAND = struct.Struct("!HHII4x")
@@ -75,13 +75,15 @@ def changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], punts: Sequ
     if len(wanted) > len(METERS) // 2:
         raise BadInput(f"{len(punts)} kinds of packets are handed over; there is room for {len(METERS) // 2}")
     kept: dict[Punt, int] = {}
+    used: set[int] = set()
     remove: list[SwitchEntry] = []
     for entry in entries:
         punt, meter = wanted.get(match_fields(entry.match)), meter_of(entry.instructions)
         if punt is None or entry.priority != punt.priority:
             remove.append(entry)
-        elif meter in rates and meter not in kept.values():
+        elif meter in rates and meter not in used:
             kept[punt] = meter
+            used.add(meter)
     free = (number for number in METERS if number not in rates)
     fresh = dict(zip((punt for punt in punts if punt not in kept), free, strict=False))
     return Changes(
@@ -91,7 +93,7 @@ def changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], punts: Sequ
         ),
         remove=tuple(remove),
         install=tuple(fresh.items()),
-        old_meters=tuple(Meter(number, None) for number in rates if number not in kept.values()),
+        old_meters=tuple(Meter(number, None) for number in rates if number not in used),
     )
 
 
