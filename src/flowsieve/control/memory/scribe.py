@@ -43,6 +43,7 @@ class Scribe:
         self._turns: list[_Turn] = []
         self._owed: list[Entry] = []  # done, and not written yet
         self._news = asyncio.Event()
+        self.turns = 0  # that were taken
         self._number = journal.number
         self._since = journal.length
 
@@ -94,6 +95,7 @@ class Scribe:
                 self._news.clear()
                 turns, self._turns = self._turns, []
                 self._do(turns, await self._written(turns))
+                self.turns += len(turns)
         finally:
             for turn in turns + self._turns:
                 turn.done.cancel()
