@@ -13,6 +13,8 @@ import time
 
 from stories import play
 
+AT_ONCE = 10
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -21,14 +23,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     asked = parser.parse_args()
     logging.disable()
-    end, played, bad, longest = time.monotonic() + 60 * asked.minutes, 0, 0, 0.0
+    end, played, bad = time.monotonic() + 60 * asked.minutes, 0, 0
     while played < asked.stories and time.monotonic() < end:
-        start, seed = time.monotonic(), asked.seed + played
-        if (trouble := play(seed)) is not None:
+        first = asked.seed + played
+        some = range(first, first + min(AT_ONCE, asked.stories - played))
+        for seed, trouble in play(some).items():
             bad += 1
             print(json.dumps({"seed": seed, "failed": trouble}), flush=True)
-        played, longest = played + 1, max(longest, time.monotonic() - start)
-    told = {"stories": played, "bad": bad, "first_seed": asked.seed, "longest_seconds": round(longest, 1)}
+        played += len(some)
+    told = {"stories": played, "bad": bad, "first_seed": asked.seed}
     print(json.dumps(told), flush=True)
     return 1 if bad else 0
 
