@@ -86,11 +86,14 @@ class WatchedFabric(EmbeddedFabric):
 
 
 class Memory:
-    """A journal that outlives its controllers, and whose disk may be full."""
+    """A journal that outlives its controllers, and whose disk may be full, with room set aside or without."""
 
     def __init__(self) -> None:
         self.full = False
+        self.reserve = True
         self.number = 0
+        self._kept: tuple[int, list[dict[str, Any]]] = (0, [])  # after which entry, and what
+        self._before: list[dict[str, Any]] = []  # kept in a former life
         self._snapshot: Snapshot | None = None
         self._entries: list[tuple[int, dict[str, Any]]] = []
 
@@ -100,22 +103,39 @@ class Memory:
 
     @property
     def past(self) -> Past:
-        return Past(self._snapshot, tuple(entry_from_json(data, SCHEMA) for _, data in self._entries))
+        after, kept = self._kept
+        self._before = kept if after == self.number else []
+        bodies = [*(data for _, data in self._entries), *self._before]
+        return Past(self._snapshot, tuple(entry_from_json(data, SCHEMA) for data in bodies))
+
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        await asyncio.sleep(0)
+        if not self.reserve:
+            raise JournalError("nor is there room beside it")
+        self._kept = self.number, [*self._before, *map(_body, entries)]
 
     async def append(self, entries: Sequence[Entry]) -> int:
         await asyncio.sleep(0)
         if self.full:
             raise JournalError("the disk is full")
-        for entry in entries:
+        for body in [*self._before, *map(_body, entries)]:
             self.number += 1
-            self._entries.append((self.number, json.loads(json.dumps(entry_to_json(entry)))))
+            self._entries.append((self.number, body))
+        self._before = []
         number = self.number
         await asyncio.sleep(0)
         return number
 
     async def compact(self, snapshot: Snapshot, number: int) -> None:
+        if self._before:
+            number = await self.append(())
         self._snapshot = json.loads(json.dumps(snapshot))
         self._entries = [each for each in self._entries if each[0] > number]
+
+
+def _body(entry: Entry) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(json.dumps(entry_to_json(entry)))
+    return body
 
 
 class Lives:

@@ -164,7 +164,7 @@ class Story(Lives):
         self.connect(self._shuffled())
 
     def _fill_the_disk(self) -> None:
-        self.memory.full = not self.memory.full
+        self.memory.full, self.memory.reserve = not self.memory.full, self.dice.random() < 0.5
         self._tell("the disk is full" if self.memory.full else "the disk has room")
 
     def _change_requests(self) -> None:

@@ -204,7 +204,38 @@ def test_mending_takes_a_fenced_link_only_where_no_other_is_and_only_those_wait_
     asyncio.run(story())
 
 
-def test_while_the_disk_is_full_the_trees_stay_and_a_dead_edge_is_fenced_all_the_same() -> None:
+def test_a_mend_on_a_full_disk_is_kept_in_what_is_set_aside() -> None:
+    """Also that which a second life mends; all of it is in the journal when there is room."""
+
+    async def story() -> None:
+        async with living(MESH) as there:
+            first, *_ = (frozenset(edge) for edge in there.dispatcher.state.trees.trees[0].edges)
+            there.memory.full = True
+            there.fabric.set_link(*first, up=False)
+            await until(there, down={first}, closed={first})
+            await again(there)
+            second = next(iter(tree_edges(there.dispatcher.state.trees)))
+            there.fabric.set_link(*second, up=False)
+            await until(there, down={first, second}, closed={first, second})
+            await again(there)
+            there.memory.full = False
+            await asyncio.gather(there.ask(Op.ADVERTISE, "h0", "a < 3"))
+            await again(there)
+            assert there.dispatcher.fences.closed == {first, second}
+            await there.check()
+
+    asyncio.run(story())
+
+
+async def again(there: Lives) -> None:
+    """Kill a controller; the next one has the same trees."""
+    trees = there.dispatcher.state.trees
+    await there.kill()
+    await there.start()
+    assert there.dispatcher.state.trees == trees
+
+
+def test_where_a_mend_can_be_kept_nowhere_the_trees_stay_and_a_dead_edge_is_fenced_all_the_same() -> None:
     """What is mended and not written down would be other trees after a kill, while switches hold tables of these."""
 
     async def story() -> None:
@@ -212,7 +243,7 @@ def test_while_the_disk_is_full_the_trees_stay_and_a_dead_edge_is_fenced_all_the
             near, far = a_tree_edge(there)
             edge = frozenset((near, far))
             before = there.dispatcher.state.trees
-            there.memory.full = True
+            there.memory.full, there.memory.reserve = True, False
             there.fabric.set_link(near, far, up=False)
             while edge not in there.dispatcher.fences.sure or there.dispatcher.scribe.trouble is None:
                 await asyncio.sleep(0.001)

@@ -116,6 +116,13 @@ class Journal(Protocol):
         """
         ...
 
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        """Keep entries that cannot be written now, in the place of those kept before, until something is written.
+
+        Raises JournalError where there is no room for them either.
+        """
+        ...
+
     async def compact(self, snapshot: Snapshot, number: int) -> None:
         """Keep a snapshot in the place of all entries up to that number."""
         ...
@@ -128,6 +135,9 @@ class NoJournal:
 
     async def append(self, entries: Sequence[Entry]) -> int:
         return 0
+
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        pass
 
     async def compact(self, snapshot: Snapshot, number: int) -> None:
         pass

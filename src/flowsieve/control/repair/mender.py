@@ -250,7 +250,9 @@ class Mender:
             self._release(todo.fit)
             return None
         try:
-            outcome = await core.scribe.write(Rewired(todo.down, fenced), lambda: self._rewire(todo, fenced))
+            outcome = await core.scribe.write(
+                Rewired(todo.down, fenced), lambda: self._rewire(todo, fenced), urgent=True, sure=True
+            )
         except JournalError as error:
             return f"the trees stay as they are, since that cannot be written down: {error}"
         if outcome.unmended is not None:
