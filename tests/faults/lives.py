@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from flowsieve.content.filter import Filter
@@ -127,6 +128,8 @@ class Memory:
         return number
 
     async def compact(self, snapshot: Snapshot, number: int) -> None:
+        if self.full:
+            raise JournalError("the disk is full")
         if self._before:
             number = await self.append(())
         self._snapshot = json.loads(json.dumps(snapshot))
@@ -173,7 +176,8 @@ class Lives:
         self.fabric.report = self.dispatcher.heard
         await self.dispatcher.__aenter__()
         if compact:
-            await self.dispatcher.scribe.compact(lambda: snapshot(state, ledger))
+            with suppress(JournalError):
+                await self.dispatcher.scribe.compact(lambda: snapshot(state, ledger))
         self.connect()
 
     async def kill(self) -> None:
