@@ -307,11 +307,14 @@ class Mender:
 
     async def _wait_for_ends(self, edge: Edge) -> None:
         """A fence may be opened once both ends have followed; the journal hears of it first."""
-        try:
-            self._fit[edge] = await self._followed(edge)
-        except (SwitchError, Refused) as error:
-            log.warning("the fence of %s stays: %s", link_name(edge), error)
-            await asyncio.sleep(LONGEST_PAUSE_SECONDS)
+        pauses = _Pauses(f"the fence of {link_name(edge)}")
+        while edge in self.fences.sure and edge not in self._down - self._spare:
+            try:
+                self._fit[edge] = await self._followed(edge)
+                break
+            except (SwitchError, Refused) as error:
+                await pauses.after(error)
+        else:
             self._opening.discard(edge)
         self._check()
 
@@ -325,18 +328,28 @@ class Mender:
 
     async def _open(self, edge: Edge) -> None:
         """Take a fence down that was released; as long as that fails, the link carries nothing."""
-        pause, told = FIRST_PAUSE_SECONDS, ""
+        pauses = _Pauses(f"the fence of {link_name(edge)}")
         while True:
             try:
                 await self.fences.open(edge)
                 break
             except SwitchError as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.warning("the fence of %s stays: %s", link_name(edge), told)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                await pauses.after(error)
         self._check()
+
+
+class _Pauses:
+    """Longer and longer ones before something is tried again; why it stays as it is, is logged once."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._told, self._seconds = what, "", FIRST_PAUSE_SECONDS
+
+    async def after(self, error: Exception) -> None:
+        if str(error) != self._told:
+            self._told = str(error)
+            log.warning("%s stays: %s", self._what, self._told)
+        await asyncio.sleep(self._seconds)
+        self._seconds = min(2 * self._seconds, LONGEST_PAUSE_SECONDS)
 
 
 def _now() -> float:
