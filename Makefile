@@ -8,6 +8,7 @@ DEMO_STAMP := $(VENV)/.demo
 ONLY ?=
 MINUTES ?= 10
 KILLS ?= 100
+STORIES ?= 2000
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types bench soak clean
@@ -54,11 +55,12 @@ check: lint types test  ## ruff, mypy strict, tests
 bench: setup  ## the figures, one JSON object each; ONLY=name for one of them
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-soak: setup  ## faults at random on real switches under traffic, then kills of the controller; MINUTES=10, KILLS=100, SEED=n
+soak: setup  ## faults at random on real switches, kills of the controller, stories of both; MINUTES=10, KILLS=100, STORIES=2000, SEED=n
 	@scripts/system-packages
 	@status=0; \
 	$(BIN)/python tests/faults/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	$(BIN)/python tests/faults/soak_restart.py --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
+	$(BIN)/python tests/faults/soak_stories.py --stories $(STORIES) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	exit $$status
 
 clean:  ## remove what setup and the runs made

@@ -72,6 +72,10 @@ class Daemonic(Traffic):
     async def start(self, *options: str) -> Mapping[str, Any]:
         """Start it; what it tells when it is ready."""
         self.begin(*options)
+        return await self.started()
+
+    async def started(self) -> Mapping[str, Any]:
+        """Wait until one that was begun is ready; what it tells then."""
         assert self._running is not None
         out, end = self.folder / f"out-{self.starts}", time.monotonic() + START_SECONDS
         while not (out.exists() and out.read_text().endswith("}\n")):

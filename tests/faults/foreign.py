@@ -7,7 +7,7 @@ import json
 import random
 import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -105,6 +105,25 @@ class Foreign(Daemonic):
         for switch in self.lab.topology.switches:
             if switch not in self.dialled:
                 self.vsctl("set-controller", self.lab.bridge(switch), self.listen)
+
+    def strand(self, switch: str) -> None:
+        """Leave a switch without management, as if its way to the controller was cut: it goes on forwarding."""
+        self.vsctl("set-controller", self.lab.bridge(switch), f"unix:{self.lab.directory / 'nobody.sock'}")
+
+    def regain(self, switch: str) -> None:
+        """Give a switch its way to the controller back."""
+        self.vsctl("set-controller", self.lab.bridge(switch), self.listen)
+
+    async def met(self, switches: Iterable[str]) -> None:
+        """Wait until these switches are connected to the controller, which need not be ready."""
+        bridges = {self.lab.bridge(switch) for switch in switches}
+        async with asyncio.timeout(PATIENCE):
+            while not all(self._connected(bridge) for bridge in bridges):
+                await asyncio.sleep(0.05)
+
+    def _connected(self, bridge: str) -> bool:
+        controller = self.vsctl("get", "bridge", bridge, "controller").strip().strip("[]")
+        return self.vsctl("get", "controller", controller, "is_connected").strip() == "true"
 
     def renumber(self, seed: int) -> None:
         """Give the switches' ports numbers in no order, with gaps."""

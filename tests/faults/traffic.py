@@ -199,6 +199,7 @@ class Traffic:
         assert len(self.missed) <= self.dropped, (  # one dropped packet is one event's, for however many
             f"{len(self.missed)} events were missed, and the wires dropped {self.dropped} packets"
         )
+        assert sum(each.duplicates for each in stats) == 0
         assert sum(each.malformed for each in stats) == sum(each.forged for each in stats) == 0
         assert sum(each.overflow for each in stats) == 0
         return lost

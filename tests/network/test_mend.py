@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from flowsieve.network.generators import generate
-from flowsieve.network.mend import mended_tree
+from random import Random
+
+import pytest
+
+from flowsieve.network.generators import generate, random_connected
+from flowsieve.network.mend import edges_of, mended_tree
 from flowsieve.network.tree import SpanningTree, center_tree
 
 
@@ -43,3 +47,34 @@ def test_a_tree_stays_as_mended_when_its_old_link_returns() -> None:
     tree = center_tree(network)
     new = mended_tree(tree, network, {frozenset(tree.edges[0])})
     assert mended_tree(new, network, ()) == new
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_fenced_may_leave_and_what_is_dead_and_is_not_fenced_stays(seed: int) -> None:
+    """Whatever a table may send over, an edge of the tree before, is in the tree after it or fenced."""
+    dice = Random(seed)
+    network = random_connected(9, 8, seed)
+    tree = center_tree(network)
+    links = sorted(edges_of(network), key=sorted)
+    for _ in range(6):
+        down, fenced = (frozenset(dice.sample(links, dice.randint(0, 8))) for _ in range(2))
+        new = mended_tree(tree, network, down, fenced)
+        assert edges(tree) - edges(new) <= fenced
+        assert not (edges(new) - edges(tree)) & down
+        assert mended_tree(new, network, down, fenced) == new
+        # A fenced link joins only what no other could.
+        good = edges_of(network) - down - fenced
+        stuck = (edges(tree) & down) - fenced
+        for edge in edges(new) & fenced:
+            a, b = edge
+            assert b not in reached(a, good | stuck)
+        tree = new
+
+
+def reached(start: str, links: frozenset[frozenset[str]] | set[frozenset[str]]) -> set[str]:
+    there, waiting = {start}, [start]
+    for switch in waiting:
+        fresh = {end for edge in links if switch in edge for end in edge} - there
+        there |= fresh
+        waiting += fresh
+    return there

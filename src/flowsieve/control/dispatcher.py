@@ -84,7 +84,7 @@ class Dispatcher:
         )
         self._fleet = Fleet(core)
         self._mender = Mender(core, self._fleet, damping)
-        self._intake = Intake(core, self._fleet, self._mender.whole, drain)
+        self._intake = Intake(core, self._fleet, self._mender, drain)
         self._proof = SharedQuestion(self._prove)
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
 
@@ -195,10 +195,15 @@ class Dispatcher:
     # What there is to know.
 
     async def settled(self, switches: Collection[str] | None = None) -> None:
-        """Wait until every switch, or each of some, has acknowledged all that it should hold."""
-        while not (self.mended and self._fleet.settled_at(switches)):
-            await self._mender.whole.wait()
-            await self._fleet.reached(self.state.topology.switches if switches is None else switches)
+        """Wait until the trees follow the cabling and every switch has acknowledged all that it should hold.
+
+        Of only some switches, wait for no more than their acknowledgements.
+        """
+        while not ((self.mended or switches is not None) and self._fleet.settled_at(switches)):
+            if switches is None and not self.mended:
+                await self._mender.eased()
+            else:
+                await self._fleet.reached(self.state.topology.switches if switches is None else switches)
 
     @property
     def reachable(self) -> frozenset[str]:
@@ -208,7 +213,7 @@ class Dispatcher:
     @property
     def mended(self) -> bool:
         """Whether the trees follow the cabling, and no edge of them is fenced."""
-        return self._mender.whole.is_set()
+        return self._mender.whole
 
     @property
     def at_rest(self) -> bool:
@@ -224,6 +229,10 @@ class Dispatcher:
     def fences(self) -> Fences:
         """The links that are closed."""
         return self._mender.fences
+
+    async def release(self, edge: Edge) -> bool:
+        """Have the fence of a link that no tree has opened, though the link may be down; False if a tree has it."""
+        return await self._mender.release(edge)
 
     @property
     def troubles(self) -> dict[str, str]:

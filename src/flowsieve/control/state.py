@@ -21,7 +21,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.network.mend import Edge, edges_of, extended, mended
+from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 
@@ -51,10 +51,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a slice of requests comes to: the net changes per switch, and what could not be served."""
+    """What a slice of requests comes to: the net changes per switch, and what could not be served.
+
+    `unmended` is why trees stay as they are.
+    """
 
     changes: Mapping[str, list[Change]]
     refused: tuple[tuple[Request, Refused], ...] = field(default=())
+    unmended: Refused | None = None
 
     @property
     def operations(self) -> int:
@@ -85,7 +89,8 @@ class ControlState:
         self.settings = settings or Settings()
         self.found = False  # whether the topology is one that was found, not the one it began with
         self._touched = False  # whether something was ever asked for, so that tables may follow the trees
-        self.down: frozenset[Edge] = frozenset()  # links that carry nothing
+        self.down: frozenset[Edge] = frozenset()  # links to do without
+        self.fenced: frozenset[Edge] = frozenset()  # links that carry nothing, up or down
         self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
@@ -157,14 +162,29 @@ class ControlState:
                 self._undo(request, self.interests(request.op.side)[request.id])
             self._tables.recall(fit)
 
-    def rewire(self, down: Collection[Edge]) -> Outcome:
-        """Mend the trees, given all links that are down: dead edges out, live ones in where something is cut off."""
-        trees = mended(self.trees, self.topology, down)
-        if trees != self.trees:
-            self.trees = trees
-            self._tables.compiler.rewire(trees)
-        self.down = frozenset(down)
-        return Outcome(self._tables.update())
+    def rewire(self, down: Collection[Edge], fenced: Collection[Edge] | None = None) -> Outcome:
+        """Mend the trees, given all links that are down, and all that are fenced (None: those that are down).
+
+        Dead edges that are fenced go out, live ones come in where something is cut off. Where the tables would not fit
+        then, the trees stay as they are.
+        """
+        self.down, self.fenced = frozenset(down), frozenset(down if fenced is None else fenced)
+        before, trees = self.trees, mended(self.trees, self.topology, self.down, self.fenced)
+        if trees == before:
+            return Outcome({})
+        try:
+            return Outcome(self._on(trees))
+        except Refused as reason:
+            back: Mapping[str, list[Change]] = {}
+            with suppress(Refused):  # nor did what was there before
+                back = self._on(before)
+            return Outcome(back, unmended=reason)
+
+    def _on(self, trees: TreeMap) -> Mapping[str, list[Change]]:
+        """Go over to trees of the same partitions; what changes with them."""
+        self.trees = trees
+        self._tables.compiler.rewire(trees)
+        return self._tables.update()
 
     def grow(self, topology: Topology, trees: TreeMap | None = None) -> None:
         """Go over to a network that has what this one has, and more; ports may count otherwise there.
@@ -177,10 +197,10 @@ class ControlState:
             n = len(self.trees)
             self.trees = TreeMap.spread(topology, n) if n > 1 else self._one_tree(topology)
         there = edges_of(topology)
-        self.down &= there
+        self.down, self.fenced = self.down & there, self.fenced & there
         if trees is None:
-            gone = {frozenset(edge) for tree in self.trees.trees for edge in tree.edges} - there
-            trees = mended(extended(self.trees, topology), topology, self.down | gone)
+            gone = tree_edges(self.trees) - there
+            trees = mended(extended(self.trees, topology), topology, self.down | gone, self.fenced | gone)
         self.found, self.topology, self.trees = True, topology, trees
         self._tables = FittedTables(
             Compiler(topology, self.trees, self.settings.tables), self.settings.room(topology)

@@ -1,7 +1,9 @@
 """Trees mended after failures: a dead edge is exchanged for a live one, and nothing else changes.
 
 A tree that is recomputed could meet packets and tables of the old one and loop. With single edges exchanged, and
-the dead ones fenced before new ones carry traffic, old and new tables mix freely (design: what keeps it correct, 2).
+those that leave fenced before new ones carry traffic, old and new tables mix freely (design: what keeps it correct, 2):
+whatever a table sends over is an edge of its tree as it is now, or fenced. An edge that is dead and could not be fenced
+therefore stays, and one that is fenced may leave, and does where a better one is at hand.
 """
 
 from __future__ import annotations
@@ -14,9 +16,19 @@ from flowsieve.network.tree import SpanningTree, TreeMap
 Edge = frozenset[str]  # the two switches at the ends of a link
 
 
-def mended(trees: TreeMap, topology: Topology, down: Collection[Edge]) -> TreeMap:
-    """The trees without links that are down, joined by links that are up wherever they fell apart."""
-    return TreeMap(tuple((dz, mended_tree(tree, topology, down)) for dz, tree in trees))
+def mended(
+    trees: TreeMap, topology: Topology, down: Collection[Edge], fenced: Collection[Edge] | None = None
+) -> TreeMap:
+    """The trees without links that are down and fenced, joined by links that are up wherever they fell apart.
+
+    `fenced` are the links that carry nothing, up or down; None for those that are down.
+    """
+    return TreeMap(tuple((dz, mended_tree(tree, topology, down, fenced)) for dz, tree in trees))
+
+
+def tree_edges(trees: TreeMap) -> frozenset[Edge]:
+    """The links that some tree has."""
+    return frozenset(frozenset(edge) for tree in trees.trees for edge in tree.edges)
 
 
 def edges_of(topology: Topology) -> frozenset[Edge]:
@@ -41,8 +53,12 @@ def extended(trees: TreeMap, topology: Topology) -> TreeMap:
     return TreeMap(tuple((dz, on_all(tree)) for dz, tree in trees))
 
 
-def mended_tree(tree: SpanningTree, topology: Topology, down: Collection[Edge]) -> SpanningTree:
-    """The tree with as many of its edges as are up; of the links that could join its parts, the nearest to its root.
+def mended_tree(
+    tree: SpanningTree, topology: Topology, down: Collection[Edge], fenced: Collection[Edge] | None = None
+) -> SpanningTree:
+    """The tree with its edges that are not fenced; of the links that could join its parts, the nearest to its root.
+
+    A fenced one is taken only where no other joins them, and then rather one that the tree has.
 
     >>> from flowsieve.network.generators import ring
     >>> network = ring(4)
@@ -51,8 +67,12 @@ def mended_tree(tree: SpanningTree, topology: Topology, down: Collection[Edge]) 
     (('s0', 's1'), ('s0', 's3'), ('s1', 's2'))
     >>> mended_tree(tree, network, {frozenset(("s0", "s1"))}).edges
     (('s0', 's3'), ('s3', 's2'), ('s2', 's1'))
+    >>> mended_tree(tree, network, {frozenset(("s0", "s1"))}, fenced=()) == tree
+    True
     """
-    kept = [edge for edge in tree.edges if frozenset(edge) not in down]
+    fenced = down if fenced is None else fenced
+    there = {frozenset(edge) for edge in tree.edges}
+    kept = [edge for edge in tree.edges if frozenset(edge) not in fenced]
     near: dict[str, list[str]] = {switch: [] for switch in tree.switches}
     part = {switch: {switch} for switch in tree.switches}  # who hangs together with whom
 
@@ -66,11 +86,17 @@ def mended_tree(tree: SpanningTree, topology: Topology, down: Collection[Edge]) 
     for a, b in kept:
         join(a, b)
     spare = [
-        (tree.depth(link.a) + tree.depth(link.b), link.latency_ms, link.a, link.b)
+        (
+            0 if edge not in fenced else 1 if edge in there else 2,
+            tree.depth(link.a) + tree.depth(link.b),
+            link.latency_ms,
+            link.a,
+            link.b,
+        )
         for link in topology.links
-        if link.a in tree and frozenset((link.a, link.b)) not in down
+        if link.a in tree and (edge := frozenset((link.a, link.b))) not in down
     ]
-    for _, _, a, b in sorted(spare):
+    for _, _, _, a, b in sorted(spare):
         if part[a] is not part[b]:
             join(a, b)
     return _rooted(near, (tree.root, *tree.switches))

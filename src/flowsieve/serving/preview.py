@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 
 from flowsieve.control.memory.recovery import last_found, recover
@@ -11,11 +10,10 @@ from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
-from flowsieve.errors import Refused
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
-from flowsieve.network.mend import Edge
+from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.site import Site, described
@@ -66,24 +64,23 @@ class _Start:
         self._config, self._state, self._fabric = config, state, fabric
         self._switches = NumberedSwitches(fabric, lambda: state.topology)
         self._deliveries = deliveries_of(state.topology, config.index.encoding.family)
-        self._closed: frozenset[Edge] = state.down
+        self._closed: frozenset[Edge] = state.fenced
 
     async def mend(self) -> None:
         """Have the trees follow the cabling as the switches see it.
 
-        Fenced are then the dead links that were known before, and edges of the trees that have died since.
+        Fenced are then the dead links that were so before, and edges of the trees that have died since; other fences
+        are opened.
         """
-        state, known = self._state, self._state.down
-        edges = frozenset(frozenset(edge) for tree in state.trees.trees for edge in tree.edges)
-        cabling = Cabling(state.topology, known)
+        state = self._state
+        cabling = Cabling(state.topology, state.down)
         for switch in state.topology.switches:
             ports = dict.fromkeys(link_ports(state.topology, switch), False)
             for port, up in (ports | dict(await self._switches.ports(switch))).items():
                 cabling.tell(switch, port, up)
-        if cabling.down != known:
-            with suppress(Refused):  # tables then stay as they are
-                state.rewire(cabling.down)
-        self._closed = (known | edges) & cabling.down
+        self._closed = (state.fenced | tree_edges(state.trees)) & cabling.down
+        if (cabling.down, self._closed) != (state.down, state.fenced):
+            state.rewire(cabling.down, self._closed)
 
     async def changes(self, switch: str) -> Counter[str]:
         """What is changed at a switch, by its kind."""

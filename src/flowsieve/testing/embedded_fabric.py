@@ -54,10 +54,7 @@ class EmbeddedFabric:
             if isinstance(ticket.error, TableFull):
                 ticket.error.at = ticket.done
             raise ticket.error
-        if switch in self._mute:
-            self._mute.discard(switch)
-            self.disconnect(switch, "the answer got lost")
-            raise Unacknowledged(switch=switch, reason="the answer got lost")
+        self._answer(switch)
 
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds."""
@@ -84,6 +81,7 @@ class EmbeddedFabric:
             self._fences[switch].add(port)
         else:
             self._fences[switch].discard(port)
+        self._answer(switch)
 
     async def fences(self, switch: str) -> frozenset[int]:
         await self._reach(switch)
@@ -137,7 +135,7 @@ class EmbeddedFabric:
             self.report(Disconnected(switch, reason))
 
     def lose_answer(self, switch: str) -> None:
-        """Have the answer to the next batch lost, and the connection with it; the batch is carried out."""
+        """Have the answer to the next batch or fence lost, and the connection with it; it is carried out."""
         self._mute.add(switch)
 
     def restart(self, switch: str) -> None:
@@ -182,6 +180,13 @@ class EmbeddedFabric:
         await asyncio.sleep(0)
         if switch not in self._connected:
             raise SwitchError(f"switch {switch} is not connected")
+
+    def _answer(self, switch: str) -> None:
+        """A switch says that it has done what it was asked for."""
+        if switch in self._mute:
+            self._mute.discard(switch)
+            self.disconnect(switch, "the answer got lost")
+            raise Unacknowledged(switch=switch, reason="the answer got lost")
 
     def _put_back(self, switch: str, flows: Sequence[Flow]) -> None:
         """Give a switch a table, whatever it holds."""

@@ -42,7 +42,7 @@ edges = st.frozensets(names, min_size=2, max_size=2)
 entries = (
     st.builds(Asked, requests(), origins)
     | st.builds(Undone, requests(), origins, names, st.text())
-    | st.builds(Rewired, st.frozensets(edges))
+    | st.builds(Rewired, st.frozensets(edges), st.none() | st.frozensets(edges))
     | st.builds(Bounded, names, st.integers(0) | st.none())
 )
 

@@ -118,7 +118,8 @@ class Life:
 
     def _rewire(self) -> None:
         links = [frozenset((link.a, link.b)) for link in self.state.topology.links]
-        self._do(Rewired(frozenset(self.random.sample(links, self.random.randint(0, 2)))))
+        down, fenced = (frozenset(self.random.sample(links, self.random.randint(0, 2))) for _ in range(2))
+        self._do(Rewired(down, self.random.choice([None, down, fenced])))
 
     def _do(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -131,6 +132,7 @@ def facts(state: ControlState) -> dict[str, Any]:
         "interests": {side: state.interests(side) for side in Side},
         "trees": state.trees,
         "down": state.down,
+        "fenced": state.fenced,
         "bounds": state.bounds,
     }
 

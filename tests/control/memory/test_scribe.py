@@ -24,6 +24,13 @@ class Memory:
         self.gate = asyncio.Event()
         self.gate.set()
         self.failing = False
+        self.reserve = True
+        self.kept: list[int] = []
+
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        if not self.reserve:
+            raise JournalError("nor is there room beside it")
+        self.kept = [entry.capacity for entry in entries if isinstance(entry, Bounded)]
 
     async def append(self, entries: Sequence[Entry]) -> int:
         await asyncio.sleep(0)
@@ -52,13 +59,13 @@ class Office:
         self.scribe = Scribe(self.journal)
         self.done: list[int] = []
 
-    async def write(self, n: int, *, urgent: bool = False) -> int:
+    async def write(self, n: int, *, urgent: bool = False, sure: bool = False) -> int:
         def work() -> int:
             assert urgent or n in self.journal.written
             self.done.append(n)
             return -n
 
-        return await self.scribe.write(Bounded("s", n), work, urgent=urgent)
+        return await self.scribe.write(Bounded("s", n), work, urgent=urgent, sure=sure)
 
 
 def play(story: Callable[[Office], Awaitable[None]]) -> None:
@@ -117,6 +124,24 @@ def test_where_nothing_can_be_written_nothing_is_done_but_what_is_urgent() -> No
         assert office.scribe.trouble is None
         assert office.journal.batches == [[1], [3, 5, 6]]
         assert office.done == [1, 3, 5, 6]
+
+    play(story)
+
+
+def test_what_is_urgent_is_kept_beside_the_journal_and_what_must_be_sure_is_not_done_otherwise() -> None:
+    async def story(office: Office) -> None:
+        office.journal.failing = True
+        assert await office.write(1, urgent=True, sure=True) == -1
+        assert await office.write(2, urgent=True) == -2
+        assert office.journal.kept == [1, 2]
+        office.journal.reserve = False
+        with pytest.raises(JournalError, match="the disk is full"):
+            await office.write(3, urgent=True, sure=True)
+        assert await office.write(4, urgent=True) == -4
+        assert (office.done, office.journal.kept) == ([1, 2, 4], [1, 2])
+        office.journal.failing = False
+        await office.write(5)
+        assert office.journal.batches == [[1, 2, 4, 5]]
 
     play(story)
 

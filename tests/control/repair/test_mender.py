@@ -54,9 +54,9 @@ class Repair:
     async def reached(self) -> None:
         await self.followed.wait()
 
-    def _rewire(self, down: Collection[Edge]) -> Outcome:
+    def _rewire(self, down: Collection[Edge], fenced: Collection[Edge]) -> Outcome:
         self.told.append(("rewired", (down, self.mender.fences.closed)))
-        return self._decide(down)
+        return self._decide(down, fenced)
 
     # Watches.
 
@@ -101,11 +101,11 @@ def test_an_edge_that_dies_is_fenced_before_the_trees_do_without_it() -> None:
         async with at_work(Repair()) as repair:
             (edge,) = [frozenset(each) for each in repair.state.trees.trees[0].edges][:1]
             repair.set(False, edge)
-            assert not repair.mender.whole.is_set()
+            assert not repair.mender.whole
             await repair.until("mended")
             ((_, (down, closed)),) = [each for each in repair.told if each[0] == "rewired"]
             assert down == closed == {edge}
-            assert repair.mender.whole.is_set()
+            assert repair.mender.whole
 
     asyncio.run(story())
 
@@ -124,7 +124,7 @@ def test_a_fence_stays_until_both_ends_have_followed() -> None:
             repair.followed.set()
             while repair.mender.fences.closed:
                 await asyncio.sleep(0.001)
-            assert repair.mender.whole.is_set()
+            assert repair.mender.whole
 
     asyncio.run(story())
 
@@ -140,7 +140,7 @@ def test_a_link_that_comes_and_goes_is_left_out_until_it_is_calm() -> None:
                 await asyncio.sleep(0.001)
             while repair.mender.suppressed or repair.state.down:
                 await asyncio.sleep(0.001)
-            assert repair.mender.whole.is_set()
+            assert repair.mender.whole
 
     asyncio.run(story())
 
@@ -177,7 +177,9 @@ def test_where_a_fence_cannot_be_made_the_trees_wait() -> None:
             repair.set(False, edge)
             await repair.until("mended")
             assert tried > 4
-            assert [name for name, _ in repair.told] == ["rewired", "mended"]
+            *rewired, last = (down_closed for name, down_closed in repair.told if name == "rewired")
+            assert last == ({edge}, {edge}) and {closed for _, closed in rewired} <= {frozenset()}
+            assert repair.told[-1] == ("mended", True)
 
     asyncio.run(story())
 

@@ -94,10 +94,8 @@ class Explorer:
         free: set[Edge] = set()
         try:
             async with asyncio.timeout(seconds):
-                await dispatcher.settled(ends)  # so that no table sends anything over them
-                for edge in tried & self._dead:
-                    if await self._opened(edge):
-                        free.add(edge)
+                await dispatcher.settled(ends)
+                await asyncio.gather(*(self._release(edge, free) for edge in tried & self._dead))
         except (TimeoutError, SwitchError, Refused) as error:
             log.warning("links that are down stay known: %s", str(error) or "switches are not settled")
         if not free:
@@ -115,13 +113,10 @@ class Explorer:
         down = dispatcher.state.down - dispatcher.suppressed
         return frozenset(edge for edge in down if edge <= dispatcher.reachable)
 
-    async def _opened(self, edge: Edge) -> bool:
-        try:
-            await self._dispatcher.fences.open(edge)
-        except SwitchError as error:
-            log.warning("the link %s stays known: %s", " - ".join(sorted(edge)), error)
-            return False
-        return True
+    async def _release(self, edge: Edge, free: set[Edge]) -> None:
+        """Have a link opened over which no table sends anything; it is free then."""
+        if await self._dispatcher.release(edge):
+            free.add(edge)
 
     async def become(self, more: Callable[[Topology], Topology]) -> Topology:
         """Go over to the topology that `more` makes of the present one; one change at a time."""

@@ -6,7 +6,7 @@ give the state again: see `recovery`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -52,9 +52,14 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Rewired:
-    """The trees are to do without the links that are down."""
+    """The trees are to do without the links that are down.
+
+    `fenced` are the links that carry nothing, up or down: what is fenced is written down before something builds on it,
+    and that it is to be opened before it is. None, as in journals of old, for those that are down.
+    """
 
     down: frozenset[Edge]
+    fenced: frozenset[Edge] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,13 @@ class Journal(Protocol):
         """
         ...
 
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        """Keep entries that cannot be written now, in the place of those kept before, until something is written.
+
+        Raises JournalError where there is no room for them either.
+        """
+        ...
+
     async def compact(self, snapshot: Snapshot, number: int) -> None:
         """Keep a snapshot in the place of all entries up to that number."""
         ...
@@ -132,6 +144,9 @@ class NoJournal:
     async def append(self, entries: Sequence[Entry]) -> int:
         return 0
 
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        pass
+
     async def compact(self, snapshot: Snapshot, number: int) -> None:
         pass
 
@@ -144,8 +159,9 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         case Undone(request, origin, kind, why):
             told = {"error": kind, "why": why, "origin": _origin_to_json(origin)}
             return {"kind": "undone", **_request_to_json(request), **told}
-        case Rewired(down):
-            return {"kind": "rewired", "down": sorted(sorted(edge) for edge in down)}
+        case Rewired(down, fenced):
+            known = {} if fenced is None else {"fenced": edges_to_json(fenced)}
+            return {"kind": "rewired", "down": edges_to_json(down), **known}
         case Bounded(switch, capacity):
             return {"kind": "bounded", "switch": switch, "capacity": capacity}
         case Promised(seconds):
@@ -166,7 +182,10 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 request, origin = _request_from_json(data, schema), _origin_from_json(data["origin"])
                 return Undone(request, origin, data["error"], data["why"])
             case "rewired":
-                return Rewired(frozenset(frozenset(edge) for edge in data["down"]))
+                return Rewired(
+                    edges_from_json(data["down"]),
+                    edges_from_json(data["fenced"]) if "fenced" in data else None,
+                )
             case "bounded":
                 return Bounded(data["switch"], data["capacity"])
             case "promised":
@@ -178,6 +197,16 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")
+
+
+def edges_to_json(edges: Iterable[Edge]) -> list[list[str]]:
+    """Links as a JSON value."""
+    return sorted(sorted(edge) for edge in edges)
+
+
+def edges_from_json(data: Iterable[Iterable[str]]) -> frozenset[Edge]:
+    """The links that `edges_to_json` wrote down."""
+    return frozenset(frozenset(edge) for edge in data)
 
 
 def _request_to_json(request: Request) -> dict[str, Any]:

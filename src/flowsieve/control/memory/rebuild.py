@@ -60,4 +60,4 @@ def _same(one: Interest, other: Interest | None) -> bool:
 
 
 def _network(state: ControlState) -> tuple[object, ...]:
-    return state.topology, state.trees, state.down, dict(state.bounds)
+    return state.topology, state.trees, state.down, state.fenced, dict(state.bounds)

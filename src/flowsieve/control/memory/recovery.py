@@ -20,6 +20,8 @@ from flowsieve.control.memory.journal import (
     Rewired,
     Snapshot,
     Undone,
+    edges_from_json,
+    edges_to_json,
 )
 from flowsieve.control.memory.snapshot_format import (
     covers_from_json,
@@ -55,7 +57,8 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         **found,
         **fit,
         "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
-        "down": sorted(sorted(edge) for edge in state.down),
+        "down": edges_to_json(state.down),
+        "fenced": edges_to_json(state.fenced),
         "bounds": dict(state.bounds),
         "interests": [[side.name, each.id, each.endpoint, each.told] for side, each in interests],
         "covers": covers_to_json(covers_name(state), [each.dz for _, each in interests]),
@@ -118,9 +121,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             if ledger.brought(request, origin) and request.id in state.interests(request.op.side):
                 state.step([Request(request.op.reverse, request.id, request.endpoint)])
             ledger.undone(request, origin, kind, why)
-        case Rewired(down):
-            with suppress(Refused):  # as it was then
-                state.rewire(down)
+        case Rewired(down, fenced):
+            state.rewire(down, fenced)
         case Bounded(switch, capacity):
             with suppress(Refused):
                 state.bound(switch, capacity)
@@ -186,7 +188,8 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         covers = covers_from_json(data.get("covers"), covers_name(state))
         read = partial(Filter.parse if covers is None else Filter.known, schema=state.plan.schema)
         requests = {(each.op.side, each.id): each for each in _requests(data["interests"], read)}
-        state.rewire(frozenset(frozenset(edge) for edge in data["down"]))
+        state.down = edges_from_json(data["down"])  # the trees are as they follow from it
+        state.fenced = edges_from_json(data.get("fenced", data["down"]))
         for switch, capacity in data["bounds"].items():
             state.bound(switch, capacity)
         state.restore(list(requests.values()), covers, fit_from_json(data.get("fit"), fit_name(state), state))

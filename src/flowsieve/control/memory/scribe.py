@@ -30,6 +30,7 @@ class _Turn:
     entry: Entry
     work: Callable[[], Any] | None
     urgent: bool
+    sure: bool = False
     together: Callable[[Sequence[Any]], Sequence[Any]] | None = None  # instead of work of its own
     done: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -42,7 +43,9 @@ class Scribe:
         self._journal = journal
         self._turns: list[_Turn] = []
         self._owed: list[Entry] = []  # done, and not written yet
+        self._kept = True  # whether the journal keeps what is owed
         self._news = asyncio.Event()
+        self.turns = 0  # that were taken
         self._number = journal.number
         self._since = journal.length
 
@@ -56,18 +59,21 @@ class Scribe:
         """How many entries were written since the last snapshot."""
         return self._since
 
-    async def write(self, entry: Entry, work: Callable[[], T], *, urgent: bool = False) -> T:
+    async def write(
+        self, entry: Entry, work: Callable[[], T], *, urgent: bool = False, sure: bool = False
+    ) -> T:
         """Write an entry down, then do its work, after all that came before; returns what the work does, or raises.
 
-        Where nothing can be written, nothing is done and JournalError is raised; but what is urgent is done in any
-        case, and written as soon as that is possible.
+        Where nothing can be written, nothing is done and JournalError is raised; but what is urgent is done, and
+        written as soon as that is possible. The journal keeps it until then, if it can; where it has to be `sure`,
+        it is not done otherwise.
         """
-        result: T = await self._in_turn(_Turn(entry, work, urgent))
+        result: T = await self._in_turn(_Turn(entry, work, urgent, sure))
         return result
 
     async def write_together(self, entry: E, work: Callable[[Sequence[E]], Sequence[T | Exception]]) -> T:
         """The same, with one work for all entries that come together: it returns for each what there is to return."""
-        result: T = await self._in_turn(_Turn(entry, None, False, work))
+        result: T = await self._in_turn(_Turn(entry, None, False, together=work))
         return result
 
     def _in_turn(self, turn: _Turn) -> asyncio.Future[Any]:
@@ -94,6 +100,7 @@ class Scribe:
                 self._news.clear()
                 turns, self._turns = self._turns, []
                 self._do(turns, await self._written(turns))
+                self.turns += len(turns)
         finally:
             for turn in turns + self._turns:
                 turn.done.cancel()
@@ -111,7 +118,7 @@ class Scribe:
                 _do_all(group, together)
 
     def _do_one(self, turn: _Turn, unwritten: JournalError | None) -> None:
-        if unwritten is not None and not turn.urgent:
+        if unwritten is not None and (not turn.urgent or (turn.sure and not self._kept)):
             _fail(turn, JournalError(str(unwritten)))
             return
         if unwritten is not None:
@@ -131,10 +138,19 @@ class Scribe:
             if self.trouble is None:
                 log.error("%s", error)
             self.trouble = str(error)
+            urgent = [turn.entry for turn in turns if turn.urgent]
+            self._kept = not urgent or await self._keep(self._owed + urgent)
             return error
         self._owed, self.trouble = [], None
         self._since += len(entries)
         return None
+
+    async def _keep(self, entries: list[Entry]) -> bool:
+        try:
+            await self._journal.keep(entries)
+        except JournalError:
+            return False
+        return True
 
 
 def _do_all(turns: list[_Turn], work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:

@@ -1,6 +1,7 @@
 """A journal in one SQLite file, safe against kill -9 and power cuts (write-ahead log, synchronous writes).
 
-A thread of its own writes, one transaction for all the entries of an `append`.
+A thread of its own writes, one transaction for all the entries of an `append`. Beside it some room is set aside
+(`reserve`), and what was kept there is the first to be written when that is possible again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Entry, Past, Snapshot, entry_from_json, entry_to_json
+from flowsieve.control.memory.reserve import Reserve, kept_after
 from flowsieve.errors import BadJournal, JournalError
 from flowsieve.flow.owner import SOLE, Owner
 
@@ -68,6 +70,9 @@ class SqliteJournal:
                     int(self._database.execute(f"SELECT max({what}) FROM {table}").fetchone()[0] or 0)
                     for what, table in (("seq", "sqlite_sequence"), ("number", "snapshots"))
                 )
+                self._reserve = Reserve(reserve_of(path))
+                undo.callback(self._reserve.close)
+                self._before = kept_after(reserve_of(path), self._last)  # it was not written in a former life
                 undo.pop_all()
         except (sqlite3.Error, OSError) as error:
             raise _trouble(path, error) from None
@@ -84,7 +89,7 @@ class SqliteJournal:
 
     def load(self, schema: Schema) -> Past:
         """All that was written."""
-        return _read(self._database, self.path, schema)
+        return _with(_read(self._database, self.path, schema), self._before, schema)
 
     async def append(self, entries: Sequence[Entry]) -> int:
         """Write entries after all before; returns the number of the last when they are safe."""
@@ -94,6 +99,11 @@ class SqliteJournal:
         self._appended(len(rows), time.perf_counter() - start)
         return last
 
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        """Keep entries that cannot be written now in the room that is set aside, in the place of those kept before."""
+        rows = [json.dumps(entry_to_json(entry)) for entry in entries]
+        await self._run(lambda: self._reserve.keep(self._last, self._before + rows))
+
     async def compact(self, snapshot: Snapshot, number: int) -> None:
         """Keep a snapshot in the place of all entries up to that number."""
         await self._run(lambda: self._compact(snapshot, number))
@@ -102,6 +112,7 @@ class SqliteJournal:
         """Let go of the file, once all is written."""
         await asyncio.to_thread(self._thread.shutdown)
         self._database.close()
+        self._reserve.close()
         os.close(self._lock)
 
     @property
@@ -117,14 +128,18 @@ class SqliteJournal:
             raise _trouble(self.path, error) from None
 
     def _write(self, bodies: Sequence[str]) -> int:
+        bodies = [*self._before, *bodies]
         with self._transaction() as run:
             for number, body in enumerate(bodies, self._last + 1):
                 run("INSERT INTO entries VALUES (?, ?, ?)", (number, body, _checksum(number, body)))
         self._last += len(bodies)
+        self._before = []
         return self._last
 
     def _compact(self, snapshot: Snapshot, number: int) -> None:
         body = zlib.compress(json.dumps(snapshot).encode())
+        if self._before:
+            number = self._write(())  # all of which is in the snapshot
         with self._transaction() as run:
             run("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (number, body))
             run("DELETE FROM snapshots WHERE number < ?", (number,))
@@ -153,9 +168,21 @@ def look(path: Path, schema: Schema, base: str | None = None) -> Past:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             _check(database, path, base)
-            return _read(database, path, schema)
+            ((last,),) = database.execute("SELECT max(seq) FROM sqlite_sequence").fetchall()
+            return _with(_read(database, path, schema), kept_after(reserve_of(path), last or 0), schema)
     except sqlite3.Error as error:
         raise _trouble(path, error) from None
+
+
+def reserve_of(path: Path) -> Path:
+    """Where the room beside a journal is."""
+    return path.with_name(path.name + "-reserve")
+
+
+def _with(past: Past, bodies: Sequence[str], schema: Schema) -> Past:
+    """A past with what was kept after it."""
+    more = (entry_from_json(json.loads(body), schema) for body in bodies)
+    return Past(past.snapshot, (*past.entries, *more))
 
 
 def _opened(path: Path) -> sqlite3.Connection:

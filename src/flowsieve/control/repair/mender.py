@@ -2,6 +2,11 @@
 
 An edge that has died is fenced before another takes its place, a link that comes and goes is left out until it is
 stable, and a fence is opened once the link is up and both of its ends have acknowledged tables that fit.
+
+What keeps it right, also across restarts: whatever a table sends over, known or not, is an edge of its tree as it is
+now, or fenced. So an edge leaves the trees only when its fence is sure, and a fence is opened only when both ends have
+acknowledged tables for the trees as they are, to this controller. A dead edge that cannot be fenced stays in the trees
+until it can; the others are mended meanwhile.
 """
 
 from __future__ import annotations
@@ -9,40 +14,72 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Rewired
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.repair.damping import Damping, DampingSettings, dispensable
-from flowsieve.control.repair.fences import Fences
+from flowsieve.control.repair.fences import Fences, link_name
 from flowsieve.control.repair.link_log import LinkLog
-from flowsieve.control.state import ControlState
+from flowsieve.control.state import Outcome
 from flowsieve.control.switches.fleet import Fleet
-from flowsieve.control.switches.reconciler import RETRY_SECONDS
-from flowsieve.errors import Refused, SwitchError
-from flowsieve.network.mend import Edge
+from flowsieve.errors import JournalError, Refused, SwitchError
+from flowsieve.network.mend import Edge, tree_edges
+from flowsieve.network.tree import TreeMap
 
 log = logging.getLogger(__name__)
 
+FIRST_PAUSE_SECONDS = 0.05  # before what could not be done is tried again; it doubles
+LONGEST_PAUSE_SECONDS = 3.2
+FENCING_SECONDS = (
+    0.25  # for which fences are waited for together, before the trees are mended with those there are
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """The links to do without, of them the edges of trees, the fences that are sure, and those to be opened."""
+
+    down: frozenset[Edge]
+    dead: frozenset[Edge]
+    sure: frozenset[Edge]
+    fit: frozenset[Edge]
+
 
 class Mender:
-    """Hears of ports with `told`, and has the trees changed: that is written down, then done."""
+    """Hears of ports with `told`, and has the trees changed: that is written down, then done.
+
+    `blocked` are the edges of trees that carry nothing, `whole` says that there is none and no link is left to follow.
+    """
 
     def __init__(self, core: Core, fleet: Fleet, damping: DampingSettings | None = None) -> None:
-        topology, down = core.state.topology, core.state.down
-        self.fences = Fences(topology, core.switches, fleet.reachable, closed=down)
-        self.whole = asyncio.Event()  # the trees follow the cabling, and no edge of them is fenced
-        self.whole.set()
-        self._topology = topology
-        self._cabling = Cabling(topology, down)
+        state = core.state
+        self.fences = Fences(state.topology, core.switches, fleet.reachable, sure=state.fenced)
+        self.blocked: frozenset[Edge] = frozenset()
+        self.whole = True
+        self._topology = state.topology
+        self._cabling = Cabling(state.topology, state.down)
         self._damping = Damping(damping) if damping is not None else None
         self._core = core
         self._fleet = fleet
+        self._trees, self._of_trees = state.trees, tree_edges(state.trees)
         self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
         self._recheck: asyncio.TimerHandle | None = None
         self._troubled_at: float | None = None  # since when the trees do not follow the cabling
-        self._recable = asyncio.Event()  # links came or went, or a fence may be opened
-        self._opening: set[Edge] = set()
+        self._work = asyncio.Event()  # there is something to do
+        self._left: _Todo | None = None  # what could not be done, until it is tried again
+        self._again: asyncio.TimerHandle | None = None
+        self._pause = FIRST_PAUSE_SECONDS
+        self._told: str | None = None  # why something could not be done
+        self._unfitting = -2  # before which turn of the scribe tables on other trees did not fit
+        self._eased = asyncio.Event()  # what is blocked, closed or a tree is not what it was; replaced then
+        self._fencing: dict[Edge, str] = {}  # the edges that are being fenced, or could not be, and why
+        self._fenced = asyncio.Event()  # of one of them there is news
+        self._opening: set[Edge] = set()  # whose ends are waited for
+        self._fit: dict[Edge, TreeMap] = {}  # fences whose ends have both followed, on these trees
+        self._spare: set[Edge] = set()  # fences to be opened though the link is down
         self._log = LinkLog()
 
     def grow(self) -> None:
@@ -66,6 +103,7 @@ class Mender:
 
     def told(self, switch: str, ports: Mapping[int, bool]) -> None:
         """A switch whose ports were read is at work; what it reported meanwhile is newer."""
+        self._left, self._pause = None, FIRST_PAUSE_SECONDS  # what waited for it need not wait any longer
         self._tell(switch, {**ports, **self._news.get(switch, {})})
 
     def changed(self, switch: str, port: int, up: bool) -> None:
@@ -79,25 +117,57 @@ class Mender:
         flapping = self._damping.suppressed(_now()) if self._damping is not None else None
         return dispensable(self._topology, self._cabling.down, flapping) if flapping else frozenset()
 
+    async def eased(self) -> None:
+        """Wait until the trees, or the links that carry nothing, are others than now."""
+        await self._eased.wait()
+
+    async def release(self, edge: Edge) -> bool:
+        """Have the fence of a link that no tree has opened, though the link may be down; False if a tree has it."""
+        self._spare.add(edge)
+        try:
+            await self._followed(edge)
+            self._check()
+            while edge in self.fences.closed and edge not in self._edges:
+                await self.eased()
+        finally:
+            self._spare.discard(edge)
+        return edge not in self._edges
+
     async def run(self) -> None:
         """Follow the cabling until cancelled."""
         try:
             while True:
-                await self._recable.wait()
-                self._recable.clear()
-                try:
-                    await self._mend(self._down)
-                except SwitchError as error:
-                    log.warning("mending waits: %s", error)
-                    await asyncio.sleep(RETRY_SECONDS)
+                await self._work.wait()
+                self._work.clear()
+                self._left = self._todo()  # whatever comes to it meanwhile is done at once
+                why = await self._mend()
+                if why is not None and why != self._told:
+                    log.warning("%s", why)
+                self._told = why
+                self._left = self._todo()
+                if self._left is not None:
+                    self._try_again()
+                else:
+                    self._pause = FIRST_PAUSE_SECONDS
                 self._check()
         finally:
-            if self._recheck is not None:
-                self._recheck.cancel()
+            for timer in (self._recheck, self._again):
+                if timer is not None:
+                    timer.cancel()
+
+    # What there is to do.
 
     @property
     def _down(self) -> frozenset[Edge]:
         return self._cabling.down | self.suppressed
+
+    @property
+    def _edges(self) -> frozenset[Edge]:
+        """The links that some tree has."""
+        trees = self._core.state.trees
+        if trees is not self._trees:
+            self._trees, self._of_trees = trees, tree_edges(trees)
+        return self._of_trees
 
     def _tell(self, switch: str, ports: Mapping[int, bool]) -> None:
         before = self._cabling.down
@@ -109,21 +179,33 @@ class Mender:
         self._check()
 
     def _check(self) -> None:
-        """See whether the trees have to follow, and whether requests have to wait for it."""
-        closed, down, state = self.fences.closed, self._down, self._core.state
+        """See whether the trees have to follow, what carries nothing until they do, and which fences may be opened."""
         self._log.tell(self._topology, self._cabling.down, self.suppressed)
         self._look_again()
-        if down != state.down:
-            self._troubled_at = _now() if self._troubled_at is None else self._troubled_at
-            self._recable.set()
-            self.whole.clear()
-        elif closed and not closed.isdisjoint(_edges(state)):
-            self.whole.clear()
-        else:
-            self.whole.set()
-        for edge in closed - down - self._opening:
+        state, down, before = self._core.state, self._down, self._trees
+        blocked = (down | self.fences.closed) & self._edges
+        whole = not blocked and down == state.down
+        if down != state.down and self._troubled_at is None:
+            self._troubled_at = _now()
+        if (blocked, whole) != (self.blocked, self.whole) or state.trees is not before or self._spare:
+            self.blocked, self.whole = blocked, whole
+            self._eased.set()
+            self._eased = asyncio.Event()
+        for edge in self.fences.sure - (down - self._spare) - self._opening:
             self._opening.add(edge)
-            self._core.tasks.start(self._open(edge))
+            self._core.tasks.start(self._wait_for_ends(edge))
+        todo = self._todo()
+        if todo is not None and todo != self._left:
+            self._work.set()
+
+    def _todo(self) -> _Todo | None:
+        state, down, sure = self._core.state, self._down, self.fences.sure
+        for edge, trees in list(self._fit.items()):
+            if trees is not state.trees or edge not in sure or edge in down - self._spare:
+                del self._fit[edge]
+                self._opening.discard(edge)
+        todo = _Todo(down, down & self._edges, sure, frozenset(self._fit))
+        return todo if todo.dead or todo.fit or (down, sure) != (state.down, state.fenced) else None
 
     def _look_again(self) -> None:
         """Look at the cabling again when a link that was flapping has been stable for long enough."""
@@ -132,44 +214,144 @@ class Mender:
         at = self._damping.next_change(_now()) if self._damping is not None else None
         self._recheck = self._core.tasks.call_at(at, self._check) if at is not None else None
 
-    async def _mend(self, down: frozenset[Edge]) -> None:
-        """Fence the edges that have died, then have the trees do without them."""
-        state = self._core.state
-        if down == state.down:
-            return
-        await asyncio.gather(*(self.fences.close(edge) for edge in down & _edges(state)))
-        try:
-            await self._rewire(down)
-        except Refused as reason:
-            log.error("tables stay as they are: on the links that are left they would not fit: %s", reason)
-            return
-        log.info("the trees are mended; links that are down: %d", len(down))
-        if self._troubled_at is not None:
-            self._core.watcher.mended(_now() - self._troubled_at)
-        self._troubled_at = None
+    def _try_again(self) -> None:
+        """Try again what could not be done, later and later."""
 
-    async def _rewire(self, down: frozenset[Edge]) -> None:
-        core = self._core
-        await core.scribe.write(
-            Rewired(down), lambda: self._fleet.ask(core.state.rewire(down).changes), urgent=True
-        )
+        def again() -> None:
+            self._left = None
+            self._check()
 
-    async def _open(self, edge: Edge) -> None:
-        """Open the fence of a link that is up again, once both ends have followed."""
+        if self._again is not None:
+            self._again.cancel()
+        self._again = self._core.tasks.call_at(_now() + self._pause, again)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+
+    # Mending.
+
+    async def _mend(self) -> str | None:
+        """Fence the edges that have died, then have the trees do without those that are; why not all, if so."""
+        await self._fence()
+        todo = self._todo()
+        if todo is None:
+            return None
+        why = await self._follow(todo)
+        stuck = (self._down & self._edges) - self.fences.sure
+        if why is not None or not stuck:
+            return why
+        reasons = [self._fencing.get(edge) or f"{link_name(edge)} is being fenced" for edge in stuck]
+        return f"links that are down stay in the trees until they are fenced: {'; '.join(sorted(reasons))}"
+
+    async def _follow(self, todo: _Todo) -> str | None:
+        """Have the trees follow, and fences opened that may be: it is written down, then done; why not, if so."""
+        core, state, fenced = self._core, self._core.state, todo.sure - todo.fit
+        before = state.trees, state.down
+        another = (
+            core.scribe.turns > self._unfitting + 1
+        )  # something changed since, which may make tables fit
+        if (todo.down, fenced) == (state.down, state.fenced) and not (todo.dead & fenced and another):
+            self._release(todo.fit)
+            return None
         try:
-            await asyncio.gather(*(self._fleet[end].reached() for end in edge))
-            if edge not in self._down:
-                await self.fences.open(edge)
-        except (SwitchError, Refused) as error:
-            log.warning("the fence of %s stays: %s", " - ".join(sorted(edge)), error)
-            await asyncio.sleep(RETRY_SECONDS)
-        finally:
+            outcome = await core.scribe.write(
+                Rewired(todo.down, fenced), lambda: self._rewire(todo, fenced), urgent=True, sure=True
+            )
+        except JournalError as error:
+            return f"the trees stay as they are, since that cannot be written down: {error}"
+        if outcome.unmended is not None:
+            return f"the trees stay as they are: on others the tables would not fit: {outcome.unmended}"
+        if before == (core.state.trees, todo.down):
+            return None
+        log.info("the trees follow the cabling; links that are down: %d", len(todo.down))
+        if self._troubled_at is not None and (core.state.trees is not before[0] or not todo.dead):
+            core.watcher.mended(_now() - self._troubled_at)
+            self._troubled_at = None
+        return None
+
+    def _rewire(self, todo: _Todo, fenced: frozenset[Edge]) -> Outcome:
+        self._release(todo.fit)
+        outcome = self._core.state.rewire(todo.down, fenced)
+        if outcome.unmended is not None:
+            self._unfitting = self._core.scribe.turns
+        self._fleet.ask(outcome.changes)
+        return outcome
+
+    def _release(self, edges: frozenset[Edge]) -> None:
+        for edge in edges:
+            self.fences.release(edge)
+            self._core.tasks.start(self._open(edge))
+
+    async def _fence(self) -> None:
+        """Have the edges fenced that have died; returns when it is known of all, or of some and time is up."""
+        dead = (self._down & self._edges) - self.fences.sure
+        for edge in dead:
+            if self._fencing.get(edge) != "":
+                self._fencing[edge] = ""
+                self._core.tasks.start(self._close(edge))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FENCING_SECONDS):
+                while any(self._fencing.get(edge) == "" for edge in dead - self.fences.sure):
+                    self._fenced.clear()
+                    await self._fenced.wait()
+
+    async def _close(self, edge: Edge) -> None:
+        try:
+            await self.fences.close(edge, self._hear_of_fence)
+            self._fencing.pop(edge, None)
+        except SwitchError as error:
+            self._fencing[edge] = str(error)
+        self._hear_of_fence()
+
+    def _hear_of_fence(self) -> None:
+        self._fenced.set()
+        self._check()
+
+    # Opening.
+
+    async def _wait_for_ends(self, edge: Edge) -> None:
+        """A fence may be opened once both ends have followed; the journal hears of it first."""
+        pauses = _Pauses(f"the fence of {link_name(edge)}")
+        while edge in self.fences.sure and edge not in self._down - self._spare:
+            try:
+                self._fit[edge] = await self._followed(edge)
+                break
+            except (SwitchError, Refused) as error:
+                await pauses.after(error)
+        else:
             self._opening.discard(edge)
         self._check()
 
+    async def _followed(self, edge: Edge) -> TreeMap:
+        """Wait until both ends have acknowledged tables for the trees as they are; returns these."""
+        while True:
+            trees = self._core.state.trees
+            await asyncio.gather(*(self._fleet[end].reached() for end in sorted(edge)))
+            if trees is self._core.state.trees:
+                return trees
 
-def _edges(state: ControlState) -> frozenset[Edge]:
-    return frozenset(frozenset(edge) for tree in state.trees.trees for edge in tree.edges)
+    async def _open(self, edge: Edge) -> None:
+        """Take a fence down that was released; as long as that fails, the link carries nothing."""
+        pauses = _Pauses(f"the fence of {link_name(edge)}")
+        while True:
+            try:
+                await self.fences.open(edge)
+                break
+            except SwitchError as error:
+                await pauses.after(error)
+        self._check()
+
+
+class _Pauses:
+    """Longer and longer ones before something is tried again; why it stays as it is, is logged once."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._told, self._seconds = what, "", FIRST_PAUSE_SECONDS
+
+    async def after(self, error: Exception) -> None:
+        if str(error) != self._told:
+            self._told = str(error)
+            log.warning("%s stays: %s", self._what, self._told)
+        await asyncio.sleep(self._seconds)
+        self._seconds = min(2 * self._seconds, LONGEST_PAUSE_SECONDS)
 
 
 def _now() -> float:

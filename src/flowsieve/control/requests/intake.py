@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Asked, Origin, Undone
+from flowsieve.control.repair.fences import link_name
+from flowsieve.control.repair.mender import Mender
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.dependencies import Dependencies
 from flowsieve.control.state import Outcome
@@ -31,15 +33,15 @@ class Taken:
 class Intake:
     """`serve` a request, or wait until one that was taken before is `served`.
 
-    The trees follow the cabling while `whole` is set; else requests wait. An advertisement that ends is in force for
-    `drain` seconds more.
+    A request waits for the switches on its way, and for the `mender` where an edge on it carries nothing. An
+    advertisement that ends is in force for `drain` seconds more.
     """
 
-    def __init__(self, core: Core, fleet: Fleet, whole: asyncio.Event, drain: float) -> None:
+    def __init__(self, core: Core, fleet: Fleet, mender: Mender, drain: float) -> None:
         self.ending = False
         self._core = core
         self._fleet = fleet
-        self._whole = whole
+        self._mender = mender
         self._drain = drain
         self._dependencies = Dependencies()
 
@@ -127,24 +129,29 @@ class Intake:
             raise SwitchError(self._excuse(patience)) from None
 
     async def _reached(self, request: Request, changed: Collection[str]) -> None:
-        """Wait for the switches that changed for a request, and for those that others before it still wait for."""
+        """Wait for what changed for a request, and for what others before it still wait for on the same way."""
+        side = request.op.side
         while True:
-            if not self._whole.is_set():
-                await self._whole.wait()
             state = self._core.state
             trees, depends = state.trees, changed
-            if request.op.adding:
-                mine = state.interests(request.op.side).get(request.id)
-                if mine is not None:  # else it was ended meanwhile
-                    depends = self._dependencies.of(state, request.op.side, mine).union(changed)
+            mine = state.interests(side).get(request.id) if request.op.adding else None
+            if mine is not None:  # else it was ended meanwhile
+                blocked = self._mender.blocked
+                if blocked and not blocked.isdisjoint(self._dependencies.edges(state, side, mine)):
+                    await self._mender.eased()
+                    continue
+                depends = self._dependencies.of(state, side, mine).union(changed)
             await self._fleet.reached(depends)
             if self._core.state.trees is trees:
                 return
 
     def _excuse(self, patience: float) -> str:
         troubles = list(self._fleet.troubles.items())[:3]
-        waiting = "; ".join(f"switch {switch}: {why}" for switch, why in troubles)
-        return f"not acknowledged within {patience:g} s, so it was taken back ({waiting or 'cabling'})"
+        waiting = [f"switch {switch}: {why}" for switch, why in troubles]
+        waiting += [
+            f"the link {name} carries nothing" for name in sorted(map(link_name, self._mender.blocked))[:3]
+        ]
+        return f"not acknowledged within {patience:g} s, so it was taken back ({'; '.join(waiting) or 'cabling'})"
 
     # Taking back.
 

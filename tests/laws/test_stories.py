@@ -1,0 +1,14 @@
+"""Faults of all kinds, several at once, with the controller killed in between; `make soak` tells thousands of them."""
+
+from __future__ import annotations
+
+import pytest
+from stories import play
+
+STORIES = 120
+AT_ONCE = 20
+
+
+@pytest.mark.parametrize("first", range(0, STORIES, AT_ONCE))
+def test_nothing_loops_meanwhile_and_all_is_right_afterwards(first: int) -> None:
+    assert play(range(first, first + AT_ONCE)) == {}
