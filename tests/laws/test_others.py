@@ -47,7 +47,7 @@ def an_entry(random: Random, ports: int, certain: bool) -> Foreign:
     reach = random.choice([None, Prefix.parse("ff00::/8"), Prefix.parse("ff15::/16"), GROUP, dz, dz])
     out = random.sample(range(1, ports + 1), random.randint(0, min(ports, 2)))
     changed = [(None, None)] * 6 + [(7, None), (None, ELSEWHERE), (7, ELSEWHERE)]
-    return Foreign(
+    made = Foreign(
         priority=random.choice([0, 500, 1000, 1003, *range(1000, 1001 + FINE), 3000, 3000]),
         text=f"entry {random.getrandbits(30)}",
         reach=reach,
@@ -59,6 +59,9 @@ def an_entry(random: Random, ports: int, certain: bool) -> Foreign:
         goes_on=(ahead := random.random() < 0.3) and random.random() < 0.6,
         ahead=int(ahead),
     )
+    if made.goes_on:  # with copies of its own, it would be a riddle
+        return replace(made, copies=(), perhaps=False, floods=False)
+    return replace(made, copies=()) if made.floods else made
 
 
 def some_others(random: Random, world: World, certain: bool) -> dict[str, Others]:

@@ -25,11 +25,13 @@ from flowsieve.control.requests.intake import Intake
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
+from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.others import Foreign, Others
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt
 from flowsieve.flow.view import NetworkView
@@ -49,6 +51,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
+MOST_LOOKS = 3  # at a network that changes while it is looked at
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 
 
@@ -83,7 +86,9 @@ class Dispatcher:
         )
         self._fleet = Fleet(core)
         self._mender = Mender(core, self._fleet, damping)
+        self._hindrances = Hindrances(core, lambda: self.fences.closed)
         self._intake = Intake(core, self._fleet, self._mender.whole, drain)
+        self._telling: set[str] = set()  # the switches at which hindrances are about to be told
         self._proof = asyncio.Lock()
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
 
@@ -151,11 +156,14 @@ class Dispatcher:
             case Connected(switch):
                 self._connections[switch] += 1
                 self._mender.connected(switch)
+                self._hindrances.connected(switch)
                 self._core.tasks.start(self._greet(switch))
             case Disconnected(switch, reason):
                 self._connections[switch] += 1
                 self._fleet.disconnected(switch, reason)
-            case PortChanged(switch, port, up):
+            case PortChanged(switch, port, up, setting):
+                self._hindrances.changed(switch, port, setting)
+                self._tell_hindrances(switch)
                 self._mender.changed(switch, port, up)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
@@ -163,6 +171,7 @@ class Dispatcher:
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
+                self._tell_hindrances(switch)
             case _:
                 pass
 
@@ -213,6 +222,15 @@ class Dispatcher:
         """The switches that are not where they should be, and why."""
         return self._fleet.troubles
 
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """The entries of others that events may meet at a switch, as its table was read last."""
+        return self._core.switches.foreign(switch)
+
+    @property
+    def hindrances(self) -> dict[str, str]:
+        """The switches at which others keep events from their way, and how."""
+        return self._hindrances.told
+
     @property
     def operations(self) -> int:
         """How many flow operations switches have acknowledged."""
@@ -223,9 +241,19 @@ class Dispatcher:
         return await self._fleet.tables()
 
     async def view(self) -> NetworkView:
-        """The network with what the switches that can be asked really hold."""
-        tables = await self.tables()
-        return self.state.view(self.encoding, tables)
+        """The network with what the switches that can be asked really hold, and what others have made of them."""
+        for _ in range(MOST_LOOKS):
+            before = self.state.topology, self.state.down, self.fences.closed
+            tables = await self.tables()
+            ports = await asyncio.gather(*map(self._core.switches.settings, tables))
+            if before == (self.state.topology, self.state.down, self.fences.closed):
+                break
+        others = {
+            switch: Others(self.foreign(switch), settings)
+            for switch, settings in zip(tables, ports, strict=True)
+        }
+        view = self.state.view(self.encoding, tables)
+        return replace(view, others=others, deliveries=self._fleet.deliveries)
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; in a thread, one proof at a time.
@@ -272,12 +300,14 @@ class Dispatcher:
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
         self._mender.grow()
+        self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._look_at_ports(switch))
 
     async def _look_at_ports(self, switch: str) -> None:
         try:
             self._mender.told(switch, await self._ports(switch))
+            await self._hindrances.read(switch)
             await self._fleet.punt(switch)
         except SwitchError as error:
             log.warning("switch %s: %s", switch, error)
@@ -300,10 +330,26 @@ class Dispatcher:
         async def see() -> None:
             await self._fleet.punt(switch)
             ports = await self._ports(switch)
+            await self._hindrances.read(switch)
             self._fleet.connected(switch)
             self._mender.told(switch, ports)
+            self._tell_hindrances(switch)
 
         await self._insist(switch, see)
+
+    def _tell_hindrances(self, switch: str) -> None:
+        """Say what others have put in the way at a switch, once it is where it should be and no fence is under way."""
+
+        async def tell() -> None:
+            with suppress(SwitchError, Refused):
+                await self._fleet[switch].reached()
+                await self._mender.whole.wait()
+            self._telling.discard(switch)
+            self._hindrances.log(switch)
+
+        if switch not in self._telling:
+            self._telling.add(switch)
+            self._core.tasks.start(tell())
 
     async def _insist(self, switch: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do it again until it is done or the connection is another: that one is greeted on its own."""

@@ -95,6 +95,11 @@ class Fleet:
         """How many flow operations switches have acknowledged."""
         return sum(each.operations for each in self)
 
+    @property
+    def deliveries(self) -> dict[str, Mapping[int, Deliver]]:
+        """The ports of each switch at which events are readdressed to the host there."""
+        return {each.switch: each.belief.deliveries for each in self}
+
     async def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches that can be asked really hold; not the entries of other owners."""
         reachable, minds = sorted(self.reachable), self._core.state.owner.minds

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.flow.flat import FlatTable, FlowColumns, Words
-from flowsieve.flow.others import Foreign
+from flowsieve.flow.others import Copy, Foreign
 from flowsieve.flow.proof.atoms import Atoms
 from flowsieve.flow.proof.passage import Passage
 from flowsieve.header.address import Prefix
@@ -119,8 +119,10 @@ def puzzling(passage: Passage, switch: str, entry: Foreign) -> str | None:
     if entry.riddle is not None:
         return entry.riddle
     ports = [copy.port for copy in entry.copies]
-    if len(set(ports)) < len(ports):
-        return "it sends several copies out of one port"
+    if len(set(ports)) < len(ports) or (ports and entry.floods):
+        return "it may send several copies out of one port"
+    if entry.goes_on and (ports or entry.floods or entry.perhaps):
+        return "it sends copies of its own and lets events go on"
     for copy in entry.copies:
         if copy.address is not None and passage.arrives(switch, copy) is None:
             return "it makes one event another"
@@ -129,13 +131,15 @@ def puzzling(passage: Passage, switch: str, entry: Foreign) -> str | None:
 
 def _sent(passage: Passage, switch: str, entry: Foreign, words: int) -> tuple[Words, Words]:
     """The ports that an entry of others surely sends events out of, and those that it may."""
-    ports = len(passage.topology.neighbours(switch))
-    arrives = {copy.port: passage.arrives(switch, copy) for copy in entry.copies}
+    ports = range(1, len(passage.topology.neighbours(switch)) + 1)
     if puzzling(passage, switch, entry) is not None:
-        return _bits((), words), _bits(range(1, ports + 1), words)
-    most = {port for port, does in arrives.items() if does is not False}
-    least = () if entry.perhaps else [port for port, does in arrives.items() if does]
-    return _bits(least, words), _bits(range(1, ports + 1) if entry.floods else sorted(most), words)
+        return _bits((), words), _bits(ports, words)
+    arrives = {copy.port: passage.arrives(switch, copy) for copy in entry.copies}
+    least = [port for port, does in arrives.items() if does and not entry.perhaps]
+    most = [port for port, does in arrives.items() if does is not False]
+    if entry.floods:
+        most = [port for port in ports if passage.arrives(switch, Copy(port)) is not False]
+    return _bits(least, words), _bits(most, words)
 
 
 def _bits(ports: Sequence[int], words: int) -> Words:

@@ -17,8 +17,8 @@ from flowsieve.scenario.plain import plain_explanation
 
 
 def health(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Whether every switch holds what it should, and if not, why."""
-    troubles = dict(dispatcher.troubles)
+    """Whether every switch holds what it should and nobody else is in the way of events, and if not, why."""
+    troubles = {**dispatcher.hindrances, **dispatcher.troubles}
     if dispatcher.scribe.trouble is not None:
         troubles["journal"] = dispatcher.scribe.trouble
     return {"ready": not troubles and dispatcher.mended, "mended": dispatcher.mended, "troubles": troubles}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -11,6 +11,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.others import Foreign
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.network.names import SwitchId
@@ -28,6 +29,7 @@ from flowsieve.southbound.openflow.events import BatchApplied, EntriesListed, Me
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import changes
+from flowsieve.southbound.openflow.strangers import foreign_in
 from flowsieve.southbound.openflow.switch_session import Lost, Notice, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
@@ -46,6 +48,7 @@ class Channel:
     def __init__(self, switch: str, timing: Timing, decrement: bool, report: Report) -> None:
         self.switch = switch
         self.unknown: str | None = None  # why what the switch holds is unknown, if it is
+        self.foreign: tuple[Foreign, ...] = ()  # the entries of others that the last read found
         self.why_not = "nobody has connected yet"  # why there is no connection, if there is none
         self._timing = timing
         self._decrement = decrement
@@ -98,7 +101,7 @@ class Channel:
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
         elif 1 <= notice.port <= MAX_PORT:
-            self._report(PortChanged(self.switch, notice.port, notice.up))
+            self._report(PortChanged(self.switch, notice.port, notice.up, notice.setting))
 
     def _missed(self, why: str) -> None:
         """There is no connection; reported where the reason is another than before."""
@@ -131,7 +134,7 @@ class Channel:
         except Lost as error:
             raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
-    async def read(self, groups: Iterable[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
+    async def read(self, groups: Sequence[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
         Entries that no `Flow` can describe are removed unless `remove` is false; their number comes second.
@@ -145,6 +148,7 @@ class Channel:
                 await session.ask(session.connection.remove(strangers), BatchApplied)
             if self._session is session:
                 self.unknown = None
+            self.foreign = foreign_in(listed.entries, groups)
             flows = [flow for _, flow in said if flow is not None]
             return tuple(sorted(flows, key=_by_key)), len(strangers)
 

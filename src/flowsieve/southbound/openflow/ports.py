@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.southbound.openflow.wire import VERSION, ProtocolError
+from flowsieve.flow.others import PortSetting
+from flowsieve.southbound.openflow.wire import VERSION, ProtocolError, port_setting
 
 MAX_PORT = ofp.OFPP_MAX  # numbers beyond it are reserved, as the switch's own port
 FENCE = ofp.OFPPC_NO_RECV | ofp.OFPPC_NO_FWD
@@ -33,6 +34,10 @@ class Port(NamedTuple):
     def up(self) -> bool:
         """Whether it can carry packets, fence or no fence."""
         return not (self.config & ofp.OFPPC_PORT_DOWN or self.state & ofp.OFPPS_LINK_DOWN)
+
+    @property
+    def setting(self) -> PortSetting:
+        return port_setting(self.config)
 
     @property
     def fenced(self) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -18,13 +20,14 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
+from flowsieve.flow.others import PortSetting
 from flowsieve.header.address import WIDTH, address_text
 
 VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
 COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
-TABLE = 0  # the one table that we use
+TABLE = 0  # that of content entries; a packet passes those before it first
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
     OpKind.INSTALL: ofp.OFPFC_ADD,
@@ -118,11 +121,12 @@ class ListKind(IntEnum):
 
 
 class PortStatus(NamedTuple):
-    """A port came, went, or changed; `up` says whether it can carry packets now."""
+    """A port came, went, or changed; `up` says whether it can carry packets now, `setting` what it is set to."""
 
     port: int
     name: str
     up: bool
+    setting: PortSetting = PortSetting.OPEN
 
 
 class ListPart(NamedTuple):
@@ -227,7 +231,18 @@ def _port_status(frame: OpenFlowFrame) -> PortStatus:
     port = message.desc
     down = message.reason == ofp.OFPPR_DELETE or port.config & ofp.OFPPC_PORT_DOWN
     name = port.name.rstrip(b"\0").decode(errors="replace")
-    return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
+    up = not (down or port.state & ofp.OFPPS_LINK_DOWN)
+    return PortStatus(port.port_no, name, up, port_setting(port.config))
+
+
+def port_setting(config: int) -> PortSetting:
+    """What the configuration of a port says."""
+    bits = {
+        ofp.OFPPC_NO_RECV: PortSetting.NO_RECEIVE,
+        ofp.OFPPC_NO_FWD: PortSetting.NO_FORWARD,
+        ofp.OFPPC_PORT_DOWN: PortSetting.DOWN,
+    }
+    return reduce(or_, (setting for bit, setting in bits.items() if config & bit), PortSetting.OPEN)
 
 
 def _list_part(frame: OpenFlowFrame) -> ListPart | Monitored | Other:
@@ -322,7 +337,8 @@ def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
 
 
 def entries_request(xid: int) -> bytes:
-    return to_bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
+    """Ask for all entries: those of others too, wherever events may meet them."""
+    return to_bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=ofp.OFPTT_ALL), xid)
 
 
 def monitor_request(xid: int) -> bytes:
