@@ -11,8 +11,7 @@ from random import Random
 
 import networkx as nx
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_verify import (
+from worlds import (
     ENCODING,
     EVENTS,
     FINE,
@@ -23,6 +22,7 @@ from test_verify import (
     broken_tables,
     cells,
     good_tables,
+    seeds,
 )
 
 from flowsieve.flow.entry import Deliver, Flow
@@ -37,7 +37,6 @@ from flowsieve.index.dz import Dz
 
 GROUP = ENCODING.tag.group
 ELSEWHERE = Prefix.parse("ff02::99/128")
-seeds = st.integers(0, 2**32 - 1).map(Random)
 
 
 def an_entry(random: Random, ports: int, certain: bool) -> Foreign:

@@ -224,7 +224,8 @@ class Dispatcher:
 
     def foreign(self, switch: str) -> tuple[Foreign, ...]:
         """The entries of others that events may meet at a switch, as its table was read last."""
-        return self._core.switches.foreign(switch)
+        group, there = self.encoding.tag.group, self._core.switches.foreign(switch)
+        return tuple(each for each in there if each.within(group))
 
     @property
     def hindrances(self) -> dict[str, str]:

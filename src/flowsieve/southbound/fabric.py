@@ -7,7 +7,7 @@ them. A switch goes by its name throughout; who it is (its identity) matters onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from flowsieve.errors import FlowsieveError
@@ -63,12 +63,15 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class PortChanged:
-    """A port of a switch came up, went down or was set otherwise; it may be reported again though nothing changed."""
+    """A port of a switch came up, went down or was set otherwise; it may be reported again though nothing changed.
+
+    `setting` is how it is set; whether it is up does not depend on fences.
+    """
 
     switch: str
     port: int
     up: bool
-    setting: PortSetting = PortSetting.OPEN
+    setting: PortSetting = field(default=PortSetting.OPEN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

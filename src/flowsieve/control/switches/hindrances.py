@@ -64,8 +64,9 @@ class Hindrances:
 
     def _at(self, switch: str) -> Iterator[str]:
         core = self._core
-        for each in shadowing(core.encoding, core.switches.foreign(switch), core.state.table(switch)):
-            yield f"an entry of others comes before ours: {each.text}"
+        if entries := core.switches.foreign(switch):
+            for each in shadowing(core.encoding, entries, core.state.table(switch)):
+                yield f"an entry of others comes before ours: {each.text}"
         settings = {**self._read.get(switch, {}), **self._news.get(switch, {})}
         closed = {port: setting for port, setting in settings.items() if setting & FENCE}
         if closed:

@@ -93,6 +93,7 @@ def verify(view: NetworkView) -> Verdict:
         plan=plan,
         encoding=view.encoding,
         passage=passage,
+        held=view.tables,
         tables=passage.arriving(view.tables),
         offers=_by_endpoint(view, view.advertisements),
         wants=_by_endpoint(view, view.subscriptions),
@@ -151,13 +152,17 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Case:
-    """What is to be proved; interests are kept by the numbers of their hosts."""
+    """What is to be proved; interests are kept by the numbers of their hosts.
+
+    `tables` are those that are `held`, without what nobody takes for an event when it comes.
+    """
 
     topology: Topology
     wiring: Wiring
     plan: IndexPlan
     encoding: Encoding
     passage: Passage
+    held: Mapping[str, tuple[Flow, ...]]
     tables: Mapping[str, tuple[Flow, ...]]
     offers: Mapping[int, Sequence[Interest]]
     wants: Mapping[int, Sequence[Interest]]
@@ -298,7 +303,7 @@ class _Case:
     def _loss(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
         family, address = self.encoding.family, self._sent_to(fault.dz, fault.event)
-        steps = trace(self.topology, self.tables, publisher, family, address, passage=self.passage)
+        steps = trace(self.topology, self.held, publisher, family, address, passage=self.passage)
         way = ", ".join(dict.fromkeys(step.switch for step in steps))
         where = (
             f"{host} wants it and does not get it; sent to {address_text(family, address)} it gets to {way}"

@@ -15,6 +15,8 @@ from flowsieve.flow.proof.explain import explain
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
 
+MOST_TOLD = 20  # entries of others at one switch
+
 
 def health(dispatcher: Dispatcher) -> dict[str, Any]:
     """Whether every switch holds what it should and nobody else is in the way of events, and if not, why."""
@@ -41,6 +43,11 @@ def status(dispatcher: Dispatcher) -> dict[str, Any]:
         "flows": sum(sizes),
         "flows_max": max(sizes, default=0),
         "operations": dispatcher.operations,
+        "others": {
+            switch: [each.text for each in entries[:MOST_TOLD]]
+            for switch in state.topology.switches
+            if (entries := dispatcher.foreign(switch))
+        },
     }
 
 

@@ -146,7 +146,7 @@ class OpenFlowFabric(Fabric):
 
     def foreign(self, switch: str) -> tuple[Foreign, ...]:
         """The entries of others that events may meet at a switch, as the last read or look found them."""
-        return self._channel(switch).foreign
+        return self._channels[switch].foreign if switch in self._channels else ()
 
     async def settings(self, switch: str) -> Mapping[int, PortSetting]:
         """The ports of a switch that are not open, and how they are set."""

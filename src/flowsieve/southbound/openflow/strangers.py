@@ -45,13 +45,14 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
     """The entries of others that events may meet: in the content's table, or in one that is passed before it.
 
     Entries of the content's table within our groups are set right by whoever owns these, and are not told. A table
-    before it in which nothing of ours lets events go on counts as an entry of others that drops them.
+    before it in which nothing of ours lets events go on counts as an entry of others that drops them. Service entries
+    match no events: one that does is not ours.
     """
     wide = tuple(groups)
     ours, theirs = list[SwitchEntry](), list[SwitchEntry]()
     for entry in entries:
         if entry.table <= TABLE:
-            (ours if entry.ours else theirs).append(entry)
+            (ours if entry.ours and not entry.service else theirs).append(entry)
     found = [_miss(table) for table in range(TABLE) if not any(_opens(each, table) for each in ours)]
     for entry in theirs:
         told = foreign(entry)
