@@ -88,7 +88,7 @@ class Dispatcher:
         self._mender = Mender(core, self._fleet, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed)
         self._intake = Intake(core, self._fleet, self._mender.whole, drain)
-        self._telling: set[str] = set()  # the switches at which hindrances are about to be told
+        self._looking: set[str] = set()  # the switches at which hindrances will be looked for
         self._proof = asyncio.Lock()
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
 
@@ -156,22 +156,20 @@ class Dispatcher:
             case Connected(switch):
                 self._connections[switch] += 1
                 self._mender.connected(switch)
-                self._hindrances.connected(switch)
                 self._core.tasks.start(self._greet(switch))
             case Disconnected(switch, reason):
                 self._connections[switch] += 1
                 self._fleet.disconnected(switch, reason)
-            case PortChanged(switch, port, up, setting):
-                self._hindrances.changed(switch, port, setting)
-                self._tell_hindrances(switch)
+            case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
+                self._look_for_hindrances(switch)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
             case TableChanged(switch, owners) if any(map(self.state.owner.minds, owners)):
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
-                self._tell_hindrances(switch)
+                self._look_for_hindrances(switch)
             case _:
                 pass
 
@@ -308,8 +306,8 @@ class Dispatcher:
     async def _look_at_ports(self, switch: str) -> None:
         try:
             self._mender.told(switch, await self._ports(switch))
-            await self._hindrances.read(switch)
             await self._fleet.punt(switch)
+            self._look_for_hindrances(switch)
         except SwitchError as error:
             log.warning("switch %s: %s", switch, error)
 
@@ -331,26 +329,26 @@ class Dispatcher:
         async def see() -> None:
             await self._fleet.punt(switch)
             ports = await self._ports(switch)
-            await self._hindrances.read(switch)
             self._fleet.connected(switch)
             self._mender.told(switch, ports)
-            self._tell_hindrances(switch)
+            self._look_for_hindrances(switch)
 
         await self._insist(switch, see)
 
-    def _tell_hindrances(self, switch: str) -> None:
-        """Say what others have put in the way at a switch, once it is where it should be and no fence is under way."""
+    def _look_for_hindrances(self, switch: str) -> None:
+        """See what others have put in the way at a switch, once it is where it should be and no fence is under way."""
 
-        async def tell() -> None:
+        async def look() -> None:
             with suppress(SwitchError, Refused):
                 await self._fleet[switch].reached()
                 await self._mender.whole.wait()
-            self._telling.discard(switch)
-            self._hindrances.log(switch)
+            self._looking.discard(switch)
+            with suppress(SwitchError):  # it will connect anew
+                await self._hindrances.look(switch)
 
-        if switch not in self._telling:
-            self._telling.add(switch)
-            self._core.tasks.start(tell())
+        if switch not in self._looking:
+            self._looking.add(switch)
+            self._core.tasks.start(look())
 
     async def _insist(self, switch: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do it again until it is done or the connection is another: that one is greeted on its own."""

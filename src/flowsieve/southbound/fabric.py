@@ -7,7 +7,7 @@ them. A switch goes by its name throughout; who it is (its identity) matters onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from flowsieve.errors import FlowsieveError
@@ -63,15 +63,11 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class PortChanged:
-    """A port of a switch came up, went down or was set otherwise; it may be reported again though nothing changed.
-
-    `setting` is how it is set; whether it is up does not depend on fences.
-    """
+    """A port of a switch came up, went down or was set otherwise; it may be reported again though nothing changed."""
 
     switch: str
     port: int
     up: bool
-    setting: PortSetting = field(default=PortSetting.OPEN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,35 +19,33 @@ FENCE = PortSetting.NO_RECEIVE | PortSetting.NO_FORWARD
 
 
 class Hindrances:
-    """Hears how ports are set, and looks at the entries of others that reads have found.
+    """Looks at the entries of others that reads of tables have found, and at how ports are set.
 
-    `closed` are the links that are fenced by ourselves.
+    `fenced` are the links that are closed by ourselves.
     """
 
-    def __init__(self, core: Core, closed: Callable[[], frozenset[Edge]]) -> None:
+    def __init__(self, core: Core, fenced: Callable[[], frozenset[Edge]]) -> None:
         self._core = core
-        self._closed = closed
-        self._read: dict[str, Mapping[int, PortSetting]] = {}
-        self._news: dict[
-            str, dict[int, PortSetting]
-        ] = {}  # since a switch connected: newer than what was read
+        self._fenced = fenced
+        self._closed: dict[str, dict[str, PortSetting]] = {}  # by others, by what a port of a switch leads to
         self._logged: dict[str, str] = {}
 
     def grow(self) -> None:
-        """Ports may count otherwise now: switches at which something is new are read again."""
-        self._news.clear()
+        """What ports lead to may be another now."""
+        self._closed.clear()
 
-    def connected(self, switch: str) -> None:
-        """Only what a switch reports from now on counts beside what is read of it."""
-        self._news[switch] = {}
-
-    def changed(self, switch: str, port: int, setting: PortSetting) -> None:
-        """A switch reports how a port is set."""
-        self._news.setdefault(switch, {})[port] = setting
-
-    async def read(self, switch: str) -> None:
-        """See how the ports of a switch are set."""
-        self._read[switch] = await self._core.switches.settings(switch)
+    async def look(self, switch: str) -> None:
+        """See how the ports of a switch are set, and say what is in the way where it is not what was said last."""
+        topology = self._core.state.topology
+        settings = await self._core.switches.settings(switch)
+        if (
+            topology is self._core.state.topology
+        ):  # otherwise ports count otherwise, and it will be looked at again
+            self._closed[switch] = dict(self._by_others(switch, settings))
+        what = "; ".join(self._at(switch))
+        if what != self._logged.get(switch, ""):
+            self._logged[switch] = what
+            log.warning("switch %s: %s", switch, what or "nothing of others is in the way of events any more")
 
     @property
     def told(self) -> dict[str, str]:
@@ -55,34 +53,29 @@ class Hindrances:
         found = {switch: "; ".join(self._at(switch)) for switch in self._core.state.topology.switches}
         return {switch: what for switch, what in found.items() if what}
 
-    def log(self, switch: str) -> None:
-        """Say what is in the way at a switch, where it is not what was said last."""
-        what = "; ".join(self._at(switch))
-        if what != self._logged.get(switch, ""):
-            self._logged[switch] = what
-            log.warning("switch %s: %s", switch, what or "nothing of others is in the way of events any more")
-
     def _at(self, switch: str) -> Iterator[str]:
         core = self._core
         if entries := core.switches.foreign(switch):
             for each in shadowing(core.encoding, entries, core.state.table(switch)):
                 yield f"an entry of others comes before ours: {each.text}"
-        settings = {**self._read.get(switch, {}), **self._news.get(switch, {})}
-        closed = {port: setting for port, setting in settings.items() if setting & FENCE}
-        if closed:
-            yield from self._in_the_way(switch, closed)
+        state = core.state
+        used = {frozenset(edge) for tree in state.trees.trees for edge in tree.edges}
+        for near, setting in self._closed.get(switch, {}).items():
+            if near in state.topology.attached or frozenset((switch, near)) in used - state.down:
+                yield f"its port to {near} is set to {setting}"
 
-    def _in_the_way(self, switch: str, settings: Mapping[int, PortSetting]) -> Iterator[str]:
-        """The ports on the way of events that others have closed; one that is down tells so by itself."""
-        state, topology = self._core.state, self._core.state.topology
-        used = (
-            {frozenset(edge) for tree in state.trees.trees for edge in tree.edges}
-            - self._closed()
-            - state.down
-        )
-        for port, near in enumerate(topology.neighbours(switch), 1):
-            if port in settings and (near in topology.attached or frozenset((switch, near)) in used):
-                yield f"its port to {near} is set to {settings[port]}"
+    def _by_others(
+        self, switch: str, settings: Mapping[int, PortSetting]
+    ) -> Iterator[tuple[str, PortSetting]]:
+        """What ports that others have closed lead to; not our fences, and one that is down tells so by itself.
+
+        A fence is opened without a report, so none may be remembered.
+        """
+        known = self._fenced() | self._core.state.down
+        for port, near in enumerate(self._core.state.topology.neighbours(switch), 1):
+            setting = settings.get(port, PortSetting.OPEN)
+            if setting & FENCE and frozenset((switch, near)) not in known:
+                yield near, setting
 
 
 def shadowing(

@@ -101,7 +101,7 @@ class Channel:
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
         elif 1 <= notice.port <= MAX_PORT:
-            self._report(PortChanged(self.switch, notice.port, notice.up, notice.setting))
+            self._report(PortChanged(self.switch, notice.port, notice.up))
 
     def _missed(self, why: str) -> None:
         """There is no connection; reported where the reason is another than before."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -20,7 +18,6 @@ from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
-from flowsieve.flow.others import PortSetting
 from flowsieve.header.address import WIDTH, address_text
 
 VERSION = ofp.OFP_VERSION
@@ -121,12 +118,11 @@ class ListKind(IntEnum):
 
 
 class PortStatus(NamedTuple):
-    """A port came, went, or changed; `up` says whether it can carry packets now, `setting` what it is set to."""
+    """A port came, went, or changed; `up` says whether it can carry packets now."""
 
     port: int
     name: str
     up: bool
-    setting: PortSetting = PortSetting.OPEN
 
 
 class ListPart(NamedTuple):
@@ -231,18 +227,7 @@ def _port_status(frame: OpenFlowFrame) -> PortStatus:
     port = message.desc
     down = message.reason == ofp.OFPPR_DELETE or port.config & ofp.OFPPC_PORT_DOWN
     name = port.name.rstrip(b"\0").decode(errors="replace")
-    up = not (down or port.state & ofp.OFPPS_LINK_DOWN)
-    return PortStatus(port.port_no, name, up, port_setting(port.config))
-
-
-def port_setting(config: int) -> PortSetting:
-    """What the configuration of a port says."""
-    bits = {
-        ofp.OFPPC_NO_RECV: PortSetting.NO_RECEIVE,
-        ofp.OFPPC_NO_FWD: PortSetting.NO_FORWARD,
-        ofp.OFPPC_PORT_DOWN: PortSetting.DOWN,
-    }
-    return reduce(or_, (setting for bit, setting in bits.items() if config & bit), PortSetting.OPEN)
+    return PortStatus(port.port_no, name, not (down or port.state & ofp.OFPPS_LINK_DOWN))
 
 
 def _list_part(frame: OpenFlowFrame) -> ListPart | Monitored | Other:
