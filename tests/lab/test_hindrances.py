@@ -80,7 +80,7 @@ def test_an_entry_of_others_that_drops_what_ours_forward_is_proved_told_and_left
             told = views.health(dispatcher)["troubles"]["s2"]
             assert "an entry of others comes before ours" in told and "ff00::/ff00::" in told
             for switch in ("s1", "s2"):
-                ofctl(lab, "del-flows", switch, "ipv6,ipv6_dst=ff00::/8")
+                ofctl(lab, "del-flows", switch, "--strict", "priority=3000,ipv6,ipv6_dst=ff00::/8")
             await until(lambda: ready(dispatcher))
             assert (await dispatcher.verify()).holds
 

@@ -144,7 +144,7 @@ def test_a_table_before_the_contents_comes_first_and_has_to_let_events_go_on(
 ) -> None:
     monkeypatch.setattr(strangers, "TABLE", 1)
     onwards = parser.OFPInstructionGotoTable(1)
-    opening = entry({}, more=(onwards,), cookie=COOKIE)._replace(priority=5)
+    opening = entry(EVENTS, more=(onwards,), cookie=COOKIE | 2)._replace(priority=5)
     (miss,) = foreign_in([], GROUPS)
     assert (miss.certain, miss.reach, miss.copies, miss.ahead) == (True, None, (), 1)
     assert foreign_in([opening], GROUPS) == ()

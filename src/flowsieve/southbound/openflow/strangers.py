@@ -21,7 +21,7 @@ from flowsieve.protocol.addresses import EVENT_PORT
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST
 from flowsieve.southbound.openflow.ports import MAX_PORT
-from flowsieve.southbound.openflow.wire import TABLE
+from flowsieve.southbound.openflow.wire import SERVICE_COOKIE, TABLE
 
 _INSTRUCTION = struct.Struct("!HH")
 _ACTION = struct.Struct("!HHI")
@@ -52,7 +52,7 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
     ours, theirs = list[SwitchEntry](), list[SwitchEntry]()
     for entry in entries:
         if entry.table <= TABLE:
-            (ours if entry.ours and not entry.service else theirs).append(entry)
+            (ours if entry.ours and entry.cookie != SERVICE_COOKIE else theirs).append(entry)
     found = [_miss(table) for table in range(TABLE) if not any(_opens(each, table) for each in ours)]
     for entry in theirs:
         told = foreign(entry)
@@ -60,7 +60,8 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
             continue
         if entry.table == TABLE and told.reach and any(group.covers(told.reach) for group in wide):
             continue
-        # Ours in a table that is passed before that of the content let events go on, the lowest of them all events.
+        # In a table that is passed before that of the content, ours say of all events whether they go on; what they
+        # say is kept in order elsewhere. So nothing meets what is below them, and what is beside them only perhaps.
         beside = [each.priority for each in ours if each.table == entry.table < TABLE]
         if not beside or entry.priority >= min(beside):
             above = not beside or entry.priority > max(beside)
@@ -69,9 +70,9 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
 
 
 def _opens(entry: SwitchEntry, table: int) -> bool:
-    """Whether it lets everything go on from a table to that of the content."""
+    """Whether it lets events go on from a table to that of the content."""
     told = foreign(entry) if entry.table == table else None
-    return told is not None and told.goes_on and not any(fields_in(entry.match))
+    return told is not None and told.goes_on
 
 
 def _miss(table: int) -> Foreign:
