@@ -376,6 +376,37 @@ def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_abou
     play(story, hatchery)
 
 
+# Others on the same switches.
+
+
+def test_entries_of_others_that_catch_events_are_told_by_whoever_is_asked(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        await there.populate()
+        await there.became_ready()
+        async with there.outage():
+            for switch in ("s0", "s2"):
+                ofctl(there.lab, switch, "add-flow", flow="priority=3000,ipv6,ipv6_dst=ff00::/8,actions=drop")
+            await there.logged("an entry of others comes before ours", times=2)
+            told = await there.became_ready(False)
+            assert set(told["troubles"]) == {"s0", "s2"}
+            verdict = await there.ask("/v1/verify")
+            assert verdict["holds"] is False and verdict["false_negatives"] > 0, verdict
+            assert "an entry of others: table=0 priority=3000" in verdict["witness"]["where"]
+            status = await there.ask("/v1/status")
+            assert set(status["others"]) == {"s0", "s2"}
+            await there.stop_it(signal.SIGKILL)
+            await there.start()
+            assert set((await there.became_ready(False))["troubles"]) == {"s0", "s2"}
+            for switch in ("s0", "s2"):
+                assert "priority=3000" in ofctl(there.lab, switch, "dump-flows")  # it is not ours to remove
+                ofctl(there.lab, switch, "--strict", "del-flows", flow="priority=3000,ipv6,ipv6_dst=ff00::/8")
+            await there.became_ready()
+        await there.judge()
+
+    play(story, hatchery)
+
+
 # Looking without touching.
 
 

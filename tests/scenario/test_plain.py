@@ -65,6 +65,7 @@ def test_a_verdict_has_a_witness_or_null() -> None:
         "duplicates": 0,
         "loops": 0,
         "strays": 0,
+        "undecided": [],
         "false_positive_share": 0.25,
         "witness": None,
     }

@@ -25,11 +25,13 @@ from flowsieve.control.requests.intake import Intake
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
+from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.others import Foreign, Others
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt
 from flowsieve.flow.view import NetworkView
@@ -50,6 +52,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
+MOST_LOOKS = 3  # at a network that changes while it is looked at
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 
 
@@ -84,7 +87,9 @@ class Dispatcher:
         )
         self._fleet = Fleet(core)
         self._mender = Mender(core, self._fleet, damping)
+        self._hindrances = Hindrances(core, lambda: self.fences.closed)
         self._intake = Intake(core, self._fleet, self._mender, drain)
+        self._looking: set[str] = set()  # the switches at which hindrances will be looked for
         self._proof = SharedQuestion(self._prove)
         self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
 
@@ -163,6 +168,7 @@ class Dispatcher:
                 self._fleet.disconnected(switch, reason)
             case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
+                self._look_for_hindrances(switch)
                 if up and any(switch in edge for edge in self.fences.closed):
                     self._core.tasks.start(self._fence_again(switch))
             case TableChanged(switch, owners):
@@ -172,6 +178,7 @@ class Dispatcher:
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
                 self._fleet[switch].doubt("somebody has changed its table")
+                self._look_for_hindrances(switch)
             case _:
                 pass
 
@@ -239,6 +246,16 @@ class Dispatcher:
         """The switches that are not where they should be, and why."""
         return self._fleet.troubles
 
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """The entries of others that events may meet at a switch, as its table was read last."""
+        group, there = self.encoding.tag.group, self._core.switches.foreign(switch)
+        return tuple(each for each in there if each.within(group))
+
+    @property
+    def hindrances(self) -> dict[str, str]:
+        """The switches at which others keep events from their way, and how."""
+        return self._hindrances.told
+
     @property
     def operations(self) -> int:
         """How many flow operations switches have acknowledged."""
@@ -252,9 +269,19 @@ class Dispatcher:
         return await self._fleet.tables(switches)
 
     async def view(self) -> NetworkView:
-        """The network with what the switches that can be asked really hold."""
-        tables = await self.tables()
-        return self.state.view(self.encoding, tables)
+        """The network with what the switches that can be asked really hold, and what others have made of them."""
+        for _ in range(MOST_LOOKS):
+            before = self.state.topology, self.state.down, self.fences.closed
+            tables = await self.tables()
+            ports = await asyncio.gather(*map(self._core.switches.settings, tables))
+            if before == (self.state.topology, self.state.down, self.fences.closed):
+                break
+        others = {
+            switch: Others(self.foreign(switch), settings)
+            for switch, settings in zip(tables, ports, strict=True)
+        }
+        view = self.state.view(self.encoding, tables)
+        return replace(view, others=others, deliveries=self._fleet.deliveries)
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; one proof for all who ask at a time.
@@ -305,6 +332,7 @@ class Dispatcher:
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
         self._mender.grow()
+        self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._look_at_ports(switch))
 
@@ -312,6 +340,7 @@ class Dispatcher:
         try:
             self._mender.told(switch, await self._ports(switch))
             await self._fleet.punt(switch)
+            self._look_for_hindrances(switch)
         except SwitchError as error:
             log.warning("switch %s: %s", switch, error)
 
@@ -335,8 +364,25 @@ class Dispatcher:
             ports = await self._ports(switch)
             self._fleet.connected(switch)
             self._mender.told(switch, ports)
+            self._look_for_hindrances(switch)
 
         await self._insist(switch, see)
+
+    def _look_for_hindrances(self, switch: str) -> None:
+        """See what others have put in the way at a switch, once it is where it should be and no fence is under way."""
+
+        async def look() -> None:
+            with suppress(SwitchError, Refused):
+                await self._fleet[switch].reached()
+                while any(switch in edge for edge in self._mender.blocked):
+                    await self._mender.eased()
+            self._looking.discard(switch)
+            with suppress(SwitchError):  # it will connect anew
+                await self._hindrances.look(switch)
+
+        if switch not in self._looking:
+            self._looking.add(switch)
+            self._core.tasks.start(look())
 
     async def _insist(self, switch: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do it again until it is done or the connection is another: that one is greeted on its own."""

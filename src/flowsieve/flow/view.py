@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.others import Others
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.plan import IndexPlan
@@ -20,7 +21,9 @@ class NetworkView:
     """What a proof, an explanation and a replay look at; a switch that `tables` does not name holds nothing.
 
     Links that are `down` carry nothing. Only an explanation asks for the `trees`. What lies outside the `owner`'s part
-    of the space is owed by others.
+    of the space is owed by others. `others` is what somebody else has made of switches. Where there are `deliveries`,
+    an event that leaves by one of these ports arrives only if it was readdressed like that, by another port to a host
+    only if it was not; for None nobody looks at it.
     """
 
     topology: Topology
@@ -32,9 +35,11 @@ class NetworkView:
     down: Collection[Edge] = ()
     trees: TreeMap | None = None
     owner: Owner = SOLE
+    others: Mapping[str, Others] = field(default_factory=dict)
+    deliveries: Mapping[str, Mapping[int, Deliver]] | None = None
 
     def __post_init__(self) -> None:
-        for switch in self.tables:
+        for switch in (*self.tables, *self.others):
             self.topology.neighbours(switch)  # raises an error that says which switch would be right
         for interest in (*self.advertisements, *self.subscriptions):
             self.topology.endpoint(interest.endpoint)  # likewise

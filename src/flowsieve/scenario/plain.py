@@ -61,6 +61,7 @@ def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
                 "flow": plain_flow(topology, hop.switch, hop.flow) if hop.flow else None,
                 "out": list(hop.out),
                 "subscriptions": list(hop.subscriptions),
+                "notes": list(hop.notes),
             }
             for hop in found.hops
         ],
@@ -82,7 +83,7 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
 
 
 def plain_verdict(verdict: Verdict, false_positive_share: float | None) -> dict[str, Any]:
-    found = asdict(verdict)
+    found = asdict(verdict) | {"undecided": list(verdict.undecided)}
     witness = found.pop("witness")
     share = {"false_positive_share": false_positive_share}
     return {"holds": verdict.holds} | found | share | {"witness": witness}

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
 
 
@@ -62,7 +63,7 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class PortChanged:
-    """A port of a switch came up or went down; it may be reported again though nothing changed."""
+    """A port of a switch came up, went down or was set otherwise; it may be reported again though nothing changed."""
 
     switch: str
     port: int
@@ -136,6 +137,17 @@ class LiveSwitches(Protocol):
 
         It is for those who want to see what a switch holds at some moment: nothing else that is asked waits for it.
         """
+        ...
+
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """The entries of others that events may meet at a switch, as the last `read` found them.
+
+        They are left alone. When they change, `TableChanged` is reported for nobody's entries.
+        """
+        ...
+
+    async def settings(self, switch: str) -> Mapping[int, PortSetting]:
+        """The ports of a switch that are not open, and how they are set; closed ones are among them."""
         ...
 
     async def ports(self, switch: str) -> Mapping[int, bool]:

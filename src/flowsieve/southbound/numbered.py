@@ -12,6 +12,7 @@ from dataclasses import replace
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import LiveSwitches, PortChanged, Report, SwitchEvent
@@ -66,6 +67,19 @@ class NumberedSwitches(LiveSwitches):
             return tuple(flows)
         return tuple(map(_Translation(self._port_of(switch)), flows))
 
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """The entries of others; what goes to ports that the topology does not have is none of its events."""
+        there = self._switches.foreign(switch)
+        if self._numbers(switch) is None:
+            return there
+        port_of = self._port_of(switch)
+        return tuple(_renumbered(each, port_of) for each in there)
+
+    async def settings(self, switch: str) -> Mapping[int, PortSetting]:
+        """The ports of a switch that are not open, of those that the topology has."""
+        there, port_of = await self._switches.settings(switch), self._port_of(switch)
+        return {port: setting for number, setting in there.items() if (port := port_of(number)) is not None}
+
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch that the topology has, and whether each is up."""
         there, port_of = await self._switches.ports(switch), self._port_of(switch)
@@ -111,6 +125,15 @@ class NumberedSwitches(LiveSwitches):
         if port not in numbers:
             raise SwitchError(f"switch {switch} has {len(numbers)} ports in the topology, and none is {port}")
         return numbers[port]
+
+
+def _renumbered(entry: Foreign, port_of: Callable[[int], int | None]) -> Foreign:
+    """An entry of others in the topology's ports."""
+    copies = [replace(copy, port=port) for copy in entry.copies if (port := port_of(copy.port)) is not None]
+    in_port = entry.in_port
+    if in_port is not None:
+        in_port = port_of(in_port) or NOWHERE
+    return replace(entry, copies=tuple(copies), in_port=in_port)
 
 
 class _Translation:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from flowsieve.errors import Refused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
 from flowsieve.network.mend import Edge
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -30,6 +31,7 @@ class EmbeddedFabric:
         self.network = network
         self.report = report
         self.deliver = deliver
+        self.strangers: dict[str, tuple[Foreign, ...]] = {}  # entries of others, to be told as found
         self.hand_overs = {switch: HandOver() for switch in network.topology.switches}
         self._topology = network.topology
         self._connected: set[str] = set()
@@ -66,6 +68,15 @@ class EmbeddedFabric:
         """The entries that a switch holds; it is not known by that."""
         await self._reach(switch)
         return self.network.read(switch), 0
+
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """Nobody else is here, unless a test says so."""
+        return self.strangers.get(switch, ())
+
+    async def settings(self, switch: str) -> Mapping[int, PortSetting]:
+        """The ports of a switch that are not open: its fences."""
+        await self._reach(switch)
+        return dict.fromkeys(self._fences[switch], PortSetting.NO_RECEIVE | PortSetting.NO_FORWARD)
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""

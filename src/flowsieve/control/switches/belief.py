@@ -28,7 +28,7 @@ class Belief:
         self.held: dict[Dz, Ports] = {}
         self.known = True
         self._encoding = encoding
-        self._deliveries = deliveries or {}
+        self.deliveries = deliveries or {}
         self._actions: dict[Ports, tuple[Action, ...]] = {}
 
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
@@ -60,7 +60,7 @@ class Belief:
     def _sent_to(self, actions: tuple[Action, ...]) -> Ports | None:
         """The ports of an entry of ours that has these actions; None if none has."""
         ports = tuple(sorted(action.port for action in actions))
-        ours = content_flow(self._encoding, WHOLE_SPACE, ports, self._deliveries)
+        ours = content_flow(self._encoding, WHOLE_SPACE, ports, self.deliveries)
         return ports if ours.actions == actions else None
 
     def steps(
@@ -76,7 +76,7 @@ class Belief:
         ports = new if new is not None else old or ()
         actions = self._actions.get(ports)
         if actions is None:
-            actions = content_flow(self._encoding, dz, ports, self._deliveries).actions
+            actions = content_flow(self._encoding, dz, ports, self.deliveries).actions
             if len(self._actions) < MOST_REMEMBERED:
                 self._actions[ports] = actions
         kind = OpKind.REMOVE if new is None else OpKind.INSTALL if old is None else OpKind.MODIFY

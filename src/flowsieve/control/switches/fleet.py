@@ -96,6 +96,11 @@ class Fleet:
         """How many flow operations switches have acknowledged."""
         return sum(each.operations for each in self)
 
+    @property
+    def deliveries(self) -> dict[str, Mapping[int, Deliver]]:
+        """The ports of each switch at which events are readdressed to the host there."""
+        return {each.switch: each.belief.deliveries for each in self}
+
     async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
         """What the switches that can be asked, or some of these, really hold; not the entries of other owners."""
         some = self.reachable if switches is None else self.reachable.intersection(switches)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flowsieve.content.event import check_event
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.proof.trace import Step, trace
 from flowsieve.flow.view import NetworkView
 from flowsieve.index.dz import Dz
@@ -21,7 +22,7 @@ class Hop:
 
     `subscriptions` are those behind the ports that it was sent out of whose dz hold the event. A port that no
     such one is behind is served because entries were made coarser: then it is those whose dz the entry's own
-    overlaps.
+    overlaps. `notes` say what others have to do with it: their entries, and how they have set ports.
     """
 
     switch: str
@@ -30,6 +31,7 @@ class Hop:
     flow: Flow | None
     out: tuple[str, ...]
     subscriptions: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +90,18 @@ class _Case:
     publisher: str
 
     def steps(self, dz: Dz) -> tuple[Step, ...]:
-        to = self.view.encoding.address_of(dz)
-        return trace(self.view.topology, self.view.tables, self.publisher, self.view.encoding.family, to)
+        view, to = self.view, self.view.encoding.address_of(dz)
+        family, passage = view.encoding.family, Passage.of(view)
+        return trace(view.topology, view.tables, self.publisher, family, to, passage=passage)
 
     def hop(self, dz: Dz, step: Step) -> Hop:
         ids: dict[str, None] = {}
-        for to in step.out:
-            assert step.flow is not None
-            for each in self._cause(dz, step.flow, self._served(dz, step.switch, to)):
-                ids[each.id] = None
-        return Hop(step.switch, step.came_from, self.view.encoding.text(dz), step.flow, step.out, tuple(ids))
+        if (flow := step.flow) is not None:
+            for to in step.out:
+                for each in self._cause(dz, flow, self._served(dz, step.switch, to)):
+                    ids[each.id] = None
+        text = self.view.encoding.text(dz)
+        return Hop(step.switch, step.came_from, text, flow, step.out, tuple(ids), step.notes)
 
     def _behind(self, dz: Dz, switch: str, port: int) -> frozenset[str]:
         assert self.view.trees is not None, "trees tell whom a switch serves through a port"
@@ -132,7 +136,9 @@ class _Case:
                 for port, to in enumerate(near, 1):
                     if to in (step.came_from, *step.out) or host not in self._behind(dz, step.switch, port):
                         continue
-                    if step.flow is None:
+                    if step.notes:
+                        yield "; ".join(step.notes)
+                    elif step.flow is None:
                         yield f"{step.switch} has no entry for {self.view.encoding.text(dz)} and drops it"
                     else:
                         yield f"the entry of {step.switch} for {step.flow.match} does not send it to {to}"

@@ -13,6 +13,11 @@ false_negatives: pairs of a publishing host and another host for which there is 
 duplicates: pairs of a publishing host and a host that some address of the publisher's dz reaches twice.
 loops: switches that some packet, wherever it comes from, would come to without end; on a loop or behind one.
 strays: entries that output to a port that their switch does not have, or twice to one.
+undecided: entries of others on which it depends whether there are more of these than are counted, or of which nobody
+    can tell what they do to events.
+
+What others have made of switches counts: entries that events meet before or beside ours (`overlay`), ports that do not
+carry all (`passage`). At the last hop an event has to have the addresses that its host listens to.
 """
 
 from __future__ import annotations
@@ -26,10 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.flat import FlowColumns, Words, address_of, columns_of, flatten
+from flowsieve.flow.flat import FlatTable, FlowColumns, Words, address_of, columns_of, flatten
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof import verify_kernel as kernel
 from flowsieve.flow.proof.atoms import Atoms, Ranges
+from flowsieve.flow.proof.overlay import Overlay, overlay, puzzling
+from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.proof.trace import trace
 from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
@@ -65,11 +72,13 @@ class Verdict:
     duplicates: int = 0
     loops: int = 0
     strays: int = 0
+    undecided: tuple[str, ...] = ()
     witness: Witness | None = None
 
     @property
     def holds(self) -> bool:
-        return not (self.false_negatives or self.duplicates or self.loops or self.strays)
+        faults = self.false_negatives or self.duplicates or self.loops or self.strays
+        return not (faults or self.undecided)
 
 
 def verify(view: NetworkView) -> Verdict:
@@ -77,35 +86,19 @@ def verify(view: NetworkView) -> Verdict:
 
     Endpoints that links which are down cut off from each other are owed nothing.
     """
-    topology, plan = view.topology, view.plan
+    topology, plan, passage = view.topology, view.plan, Passage.of(view)
     return _Case(
         topology=topology,
         wiring=Wiring.of(topology),
         plan=plan,
         encoding=view.encoding,
-        tables=_without(topology, view.tables, view.down) if view.down else view.tables,
+        passage=passage,
+        held=view.tables,
+        tables=passage.arriving(view.tables),
         offers=_by_endpoint(view, view.advertisements),
         wants=_by_endpoint(view, view.subscriptions),
         piece=_pieces(topology, view.down),
     ).verdict()
-
-
-def _without(
-    topology: Topology, tables: Mapping[str, tuple[Flow, ...]], down: Collection[Edge]
-) -> dict[str, tuple[Flow, ...]]:
-    """The tables without the outputs to links that are down."""
-    dead: dict[str, set[int]] = defaultdict(set)
-    for edge in down:
-        for switch in edge:
-            (other,) = edge - {switch}
-            dead[switch].add(topology.port(switch, other))
-    return {
-        switch: tuple(
-            replace(flow, actions=tuple(a for a in flow.actions if a.port not in dead[switch]))
-            for flow in flows
-        )
-        for switch, flows in tables.items()
-    }
 
 
 def _pieces(topology: Topology, down: Collection[Edge]) -> NDArray[np.int64]:
@@ -138,6 +131,16 @@ class _Space:
 
 
 @dataclass(frozen=True, slots=True)
+class _Found:
+    """What goes wrong in the network, if each switch sends what it is taken to send."""
+
+    losses: list[_Fault]
+    doubles: list[_Fault]
+    looping: NDArray[np.bool_]
+    loop: Witness | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Fault:
     """What happens to an event, between a publishing host and another."""
 
@@ -149,12 +152,17 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Case:
-    """What is to be proved; interests are kept by the numbers of their hosts."""
+    """What is to be proved; interests are kept by the numbers of their hosts.
+
+    `tables` are those that are `held`, without what nobody takes for an event when it comes.
+    """
 
     topology: Topology
     wiring: Wiring
     plan: IndexPlan
     encoding: Encoding
+    passage: Passage
+    held: Mapping[str, tuple[Flow, ...]]
     tables: Mapping[str, tuple[Flow, ...]]
     offers: Mapping[int, Sequence[Interest]]
     wants: Mapping[int, Sequence[Interest]]
@@ -163,34 +171,93 @@ class _Case:
     def verdict(self) -> Verdict:
         columns = columns_of(self.wiring, self.tables)
         offered, wanted = self._ranges(self.offers), self._ranges(self.wants)
-        own = self._space(columns, self.encoding.family, offered, wanted)
-        losses, doubles = self._follow(own, offered, wanted)
-        families = set().union(*(part.family.tolist() for part in columns)) - {own.family}
-        looping = np.zeros(len(self.wiring.switches), np.bool_)
-        spaces = [own, *(self._space(columns, family) for family in sorted(families))]
-        loops = [found for found in (self._loop(space, looping) for space in spaces) if found is not None]
+        layers = self._layers(columns)
+        surely = self._space([each.surely for each in layers], self.encoding.family, offered, wanted)
+        at_most = surely
+        if any(each.open for each in layers):
+            at_most = self._space([each.at_most for each in layers], self.encoding.family, offered, wanted)
+        least = self._found(surely, offered, wanted)
+        most = self._found(at_most, offered, wanted) if at_most is not surely else least
+        # What is lost although switches send all that they may is lost; what is doubled or loops with the least that
+        # they send always does. Whatever lies between depends on what others have put there.
+        looping = least.looping.copy()
+        loops = [least.loop] if least.loop is not None else []
+        for family in sorted(set().union(*(part.family.tolist() for part in columns)) - {surely.family}):
+            other = self._space([flatten(part, family) for part in columns], family)
+            found = self._loop(other, looping)
+            loops += [found] if found is not None else []
         astray = [
             _stray(switch, flows[row])
             for (switch, flows), part in zip(self.tables.items(), columns, strict=True)
             for row in part.astray.tolist()
         ]
-        worst = (self._loss(each) for each in losses), (self._double(each) for each in doubles), loops, astray
+        possible = list(self._possible(least, most))
+        undecided = list(self._undecided(layers, bool(possible)))
+        worst: Iterable[Iterable[Witness]] = (
+            (self._loss(each) for each in most.losses),
+            (self._double(each) for each in least.doubles),
+            loops,
+            astray,
+            (self._open(each, undecided) for each in (*possible, None) if undecided),
+        )
         return Verdict(
-            false_negatives=len(losses),
-            duplicates=len(doubles),
+            false_negatives=len(most.losses),
+            duplicates=len(least.doubles),
             loops=int(looping.sum()),
             strays=len(astray),
+            undecided=tuple(f"{switch}: {why}" for switch, why in undecided),
             witness=next(chain.from_iterable(worst), None),
         )
+
+    def _layers(self, columns: Sequence[FlowColumns]) -> list[Overlay]:
+        """The tables of all switches, with what others have put there."""
+        return [
+            overlay(self.passage, switch, part, flatten(part, self.encoding.family))
+            for switch, part in zip(self.wiring.switches, columns, strict=True)
+        ]
+
+    def _found(self, space: _Space, offered: Ranges, wanted: Ranges) -> _Found:
+        losses, doubles = self._follow(space, offered, wanted)
+        looping = np.zeros(len(self.wiring.switches), np.bool_)
+        return _Found(losses, doubles, looping, self._loop(space, looping))
+
+    def _possible(self, least: _Found, most: _Found) -> Iterator[Witness]:
+        """What goes wrong perhaps: with the least that switches send, or with the most, and not with the other."""
+        for faults, others, told in (
+            (least.losses, most.losses, self._loss),
+            (most.doubles, least.doubles, self._double),
+        ):
+            known = {(each.publisher, each.host) for each in others}
+            yield from (told(each) for each in faults if (each.publisher, each.host) not in known)
+        if most.loop is not None and (most.looping & ~least.looping).any():
+            yield most.loop
+
+    def _undecided(self, layers: Sequence[Overlay], matters: bool) -> Iterator[tuple[str, str]]:
+        """The entries of others that leave the proof open, each with its switch."""
+        for switch, layer in zip(self.wiring.switches, layers, strict=True):
+            for each in dict.fromkeys((*(layer.open if matters else ()), *layer.riddles)):
+                riddle = puzzling(self.passage, switch, each)
+                yield switch, each.text if riddle is None else f"{each.text} ({riddle})"
+
+    def _open(self, possible: Witness | None, undecided: Sequence[tuple[str, str]]) -> Witness:
+        switch, text = undecided[0]
+        if possible is None:
+            where = f"nobody can tell what an entry of others at {switch} does to events: {text}"
+            return Witness(None, None, "undecided", where)
+        where = f"whether it is so depends on entries of others, as at {switch} on {text}: {possible.where}"
+        return replace(possible, kind="undecided", where=where)
 
     def _ranges(self, interests: Mapping[int, Sequence[Interest]]) -> Ranges:
         return Ranges.of(self.encoding, [(host, each.dz) for host, row in interests.items() for each in row])
 
-    def _space(self, columns: Sequence[FlowColumns], family: int, *ranges: Ranges) -> _Space:
-        flats = [flatten(part, family) for part in columns]
+    def _space(self, flats: Sequence[FlatTable], family: int, *ranges: Ranges) -> _Space:
         cuts = [cut for each in ranges for cut in (each.begin, each.end)]
         atoms = Atoms.between([(flat.hi, flat.lo) for flat in flats] + cuts)
-        return _Space(family, atoms, atoms.sent(flats, self.wiring))
+        sends = atoms.sent(flats, self.wiring)
+        number = {switch: n for n, switch in enumerate(self.wiring.switches)}
+        for switch, port in self.passage.shut_ports():
+            sends[:, self.wiring.first[number[switch]] + port - 1] = 0
+        return _Space(family, atoms, sends)
 
     def _follow(self, space: _Space, offered: Ranges, wanted: Ranges) -> tuple[list[_Fault], list[_Fault]]:
         """Send every publisher's atoms on their way: who misses them, and who gets them twice."""
@@ -201,8 +268,9 @@ class _Case:
         losses: list[_Fault] = []
         doubles: list[_Fault] = []
         for publisher in self.offers:
+            heard = self.passage.unheard(wiring.hosts[publisher]) is None
             kernel.push(
-                space.sends, advertised, publisher, wiring.home[publisher],
+                space.sends if heard else np.zeros_like(space.sends), advertised, publisher, wiring.home[publisher],
                 wiring.first, wiring.at, wiring.far, HOP_LIMIT,
                 once, twice,
             )  # fmt: skip
@@ -235,11 +303,12 @@ class _Case:
     def _loss(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
         family, address = self.encoding.family, self._sent_to(fault.dz, fault.event)
-        steps = trace(self.topology, self.tables, publisher, family, address)
+        steps = trace(self.topology, self.held, publisher, family, address, passage=self.passage)
         way = ", ".join(dict.fromkeys(step.switch for step in steps))
         where = (
             f"{host} wants it and does not get it; sent to {address_text(family, address)} it gets to {way}"
         )
+        where = "; ".join([where, *dict.fromkeys(note for step in steps for note in step.notes)])
         return Witness(_named(fault.event), publisher, "false negative", where)
 
     def _double(self, fault: _Fault) -> Witness:

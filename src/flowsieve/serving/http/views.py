@@ -17,10 +17,12 @@ from flowsieve.flow.proof.explain import explain
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
 
+MOST_TOLD = 20  # entries of others at one switch
+
 
 def health(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Whether every switch holds what it should, and if not, why."""
-    troubles = dict(dispatcher.troubles)
+    """Whether every switch holds what it should and nobody else is in the way of events, and if not, why."""
+    troubles = {**dispatcher.hindrances, **dispatcher.troubles}
     if dispatcher.scribe.trouble is not None:
         troubles["journal"] = dispatcher.scribe.trouble
     return {"ready": not troubles and dispatcher.mended, "mended": dispatcher.mended, "troubles": troubles}
@@ -48,6 +50,11 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "flows": sum(sizes),
         "flows_max": max(sizes, default=0),
         "operations": dispatcher.operations,
+        "others": {
+            switch: [each.text for each in entries[:MOST_TOLD]]
+            for switch in state.topology.switches
+            if (entries := dispatcher.foreign(switch))
+        },
     }
 
 

@@ -54,14 +54,17 @@ def _switches(sources: Sources) -> Iterator[Metric]:
     capacity = _gauge("flow_capacity", "Entries that a switch has room for; absent if unbounded", "switch")
     reached = _gauge("switch_connected", "Whether a switch is connected", "switch")
     settled = _gauge("switch_settled", "Whether a switch has acknowledged all that it should hold", "switch")
+    hindered = _gauge("switch_hindered", "Whether others keep events from their way at a switch", "switch")
+    in_the_way = dispatcher.hindrances
     for switch in state.topology.switches:
+        hindered.add_metric([switch], switch in in_the_way)
         flows.add_metric([switch], len(state.table(switch)))
         room = state.capacity(switch)
         if room is not None:
             capacity.add_metric([switch], room)
         reached.add_metric([switch], switch in connected)
         settled.add_metric([switch], switch not in troubles)
-    yield from (flows, capacity, reached, settled)
+    yield from (flows, capacity, reached, settled, hindered)
     yield _one("switches", "Switches of the network", len(state.topology.switches))
     there = connected.intersection(state.topology.switches)
     yield _one("switches_connected", "Switches that are connected", len(there))

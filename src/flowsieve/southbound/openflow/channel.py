@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -12,6 +12,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.others import Foreign
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.network.names import SwitchId
@@ -38,6 +39,7 @@ from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import Changes, changes
 from flowsieve.southbound.openflow.roles import RoleStatus
+from flowsieve.southbound.openflow.strangers import foreign_in
 from flowsieve.southbound.openflow.switch_session import Lost, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.wire import Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
@@ -66,6 +68,7 @@ class Channel:
     ) -> None:
         self.switch = switch
         self.unknown: str | None = None  # why what the switch holds is unknown, if it is
+        self.foreign: tuple[Foreign, ...] = ()  # the entries of others that were found last
         self.why_not = "nobody has connected yet"  # why there is no connection, if there is none
         self._timing = timing
         self._decrement = decrement
@@ -200,7 +203,7 @@ class Channel:
         except Lost as error:
             raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
-    async def read(self, groups: Iterable[Prefix]) -> tuple[tuple[Flow, ...], int]:
+    async def read(self, groups: Sequence[Prefix]) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
         Entries that no `Flow` can describe are removed; their number comes second.
@@ -215,13 +218,15 @@ class Channel:
                 await session.ask(session.connection.remove(strangers), BatchApplied)
             if self._session is session:
                 self.unknown = None
+            self.foreign = foreign_in(listed.entries, groups)
             flows = [flow for flow in said if flow is not None]
             return tuple(sorted(flows, key=_by_key)), len(strangers)
 
-    async def look(self, groups: Iterable[Prefix], leisure: Leisure) -> tuple[tuple[Flow, ...], int]:
+    async def look(self, groups: Sequence[Prefix], leisure: Leisure) -> tuple[tuple[Flow, ...], int]:
         """What `read` would give, and how many entries it would remove; what is unknown stays so."""
         async with self._asking(self._looks, f"switch {self.switch} cannot be looked at") as session:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
+        self.foreign = foreign_in(listed.entries, groups)
         said = await leisure.each(_flow_of, within(listed.entries, groups))
         flows = [flow for flow in said if flow is not None]
         return tuple(sorted(flows, key=_by_key)), len(said) - len(flows)

@@ -20,9 +20,9 @@ from flowsieve.southbound.openflow.packed import (
     SOURCES,
     match_bytes,
 )
-from flowsieve.southbound.openflow.wire import ETH_TYPES, SERVICE_COOKIE, ProtocolError, owner_of
+from flowsieve.southbound.openflow.wire import ETH_TYPES, SERVICE_COOKIE, TABLE, ProtocolError, owner_of
 
-_STATS = struct.Struct("!H10xH10xQ16xHH")  # length, priority, cookie; kind and length of the match
+_STATS = struct.Struct("!HB9xH10xQ16xHH")  # length, table, priority, cookie; kind and length of the match
 _MATCH_AT = _STATS.size - 4
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
@@ -46,6 +46,12 @@ class SwitchEntry(NamedTuple):
     priority: int
     match: bytes
     instructions: bytes
+    table: int = TABLE
+
+    @property
+    def ours(self) -> bool:
+        """Whether an owner of ours made it, as its cookie tells."""
+        return self.owner is not None
 
     @property
     def owner(self) -> int | None:
@@ -78,12 +84,12 @@ def entries_in(body: bytes) -> Iterator[SwitchEntry]:
     while at < len(body):
         if len(body) - at < _STATS.size + 4:
             raise ProtocolError(f"an entry is cut off at byte {at} of {len(body)}")
-        length, priority, cookie, kind, match_length = _STATS.unpack_from(body, at)
+        length, table, priority, cookie, kind, match_length = _STATS.unpack_from(body, at)
         match_at, end = at + _MATCH_AT, at + length
         instructions_at = match_at + (match_length + 7) // 8 * 8
         if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
             raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
-        yield SwitchEntry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end])
+        yield SwitchEntry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end], table)
         at = end
 
 
@@ -96,7 +102,8 @@ def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[Swi
     return [
         entry
         for entry in entries
-        if (entry.owner is not None and not entry.service) or _in_groups(entry.destination, wide)
+        if entry.table == TABLE
+        and ((entry.ours and not entry.service) or _in_groups(entry.destination, wide))
     ]
 
 
@@ -104,8 +111,8 @@ def delete_strict(xid: int, entry: SwitchEntry) -> bytes:
     """The message that removes exactly this entry, whatever it matches."""
     head = struct.pack(
         "!BBHIQQBBHHHIIIHH",
-        ofp.OFP_VERSION, ofp.OFPT_FLOW_MOD, 48 + len(entry.match), xid, 0, 0, 0, ofp.OFPFC_DELETE_STRICT, 0, 0,
-        entry.priority, ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
+        ofp.OFP_VERSION, ofp.OFPT_FLOW_MOD, 48 + len(entry.match), xid, 0, 0, entry.table,
+        ofp.OFPFC_DELETE_STRICT, 0, 0, entry.priority, ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
     )  # fmt: skip
     return head + entry.match
 

@@ -11,6 +11,7 @@ from typing import Self
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
 from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
@@ -170,6 +171,15 @@ class OpenFlowFabric(Fabric):
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
         """The entries that `read` would give, and how many it would remove; nothing is changed, and nobody waits."""
         return await self._channel(switch).look(GROUPS, self._leisure)
+
+    def foreign(self, switch: str) -> tuple[Foreign, ...]:
+        """The entries of others that events may meet at a switch, as the last read or look found them."""
+        return self._channels[switch].foreign if switch in self._channels else ()
+
+    async def settings(self, switch: str) -> Mapping[int, PortSetting]:
+        """The ports of a switch that are not open, and how they are set."""
+        ports = await self._channel(switch).list_ports()
+        return {port.number: port.setting for port in ports if port.setting}
 
     async def ports(self, switch: str) -> Mapping[int, bool]:
         """The ports of a switch, and whether each is up."""

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
+from flowsieve.flow.others import PortSetting
 from flowsieve.southbound.openflow.wire import VERSION, ProtocolError
 
 MAX_PORT = ofp.OFPP_MAX  # numbers beyond it are reserved, as the switch's own port
 FENCE = ofp.OFPPC_NO_RECV | ofp.OFPPC_NO_FWD
+SETTINGS = {
+    ofp.OFPPC_NO_RECV: PortSetting.NO_RECEIVE,
+    ofp.OFPPC_NO_FWD: PortSetting.NO_FORWARD,
+    ofp.OFPPC_PORT_DOWN: PortSetting.DOWN,
+}
 _PORT = struct.Struct("!IHxx6sxx16sII")
 _PORT_MOD = struct.Struct("!BBHII4x6s2xII")
 _REQUEST = struct.Struct("!BBHIHH4x")
@@ -33,6 +41,11 @@ class Port(NamedTuple):
     def up(self) -> bool:
         """Whether it can carry packets, fence or no fence."""
         return not (self.config & ofp.OFPPC_PORT_DOWN or self.state & ofp.OFPPS_LINK_DOWN)
+
+    @property
+    def setting(self) -> PortSetting:
+        set_to = (setting for bit, setting in SETTINGS.items() if self.config & bit)
+        return reduce(or_, set_to, PortSetting.OPEN)
 
     @property
     def fenced(self) -> bool:

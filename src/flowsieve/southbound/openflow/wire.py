@@ -25,7 +25,7 @@ VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
 COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
-TABLE = 0  # the one table that we use
+TABLE = 0  # that of content entries; a packet passes those before it first
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
     OpKind.INSTALL: ofp.OFPFC_ADD,
@@ -332,7 +332,8 @@ def bundle_add(xid: int, bundle: int, message: bytes) -> bytes:
 
 
 def entries_request(xid: int) -> bytes:
-    return to_bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=TABLE), xid)
+    """Ask for all entries: those of others too, wherever events may meet them."""
+    return to_bytes(parser.OFPFlowStatsRequest(PROTOCOL, table_id=ofp.OFPTT_ALL), xid)
 
 
 def monitor_request(xid: int) -> bytes:

@@ -1,0 +1,91 @@
+"""What others have done at switches that keeps events from their way; it is told, and left alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from flowsieve.control.core import Core
+from flowsieve.flow.diff import Ports
+from flowsieve.flow.others import Foreign, PortSetting
+from flowsieve.header.encoding import Encoding
+from flowsieve.header.match import PrefixMatch
+from flowsieve.index.dz import Dz
+from flowsieve.network.mend import Edge
+
+log = logging.getLogger(__name__)
+
+FENCE = PortSetting.NO_RECEIVE | PortSetting.NO_FORWARD
+
+
+class Hindrances:
+    """Looks at the entries of others that reads of tables have found, and at how ports are set.
+
+    `fenced` are the links that are closed by ourselves.
+    """
+
+    def __init__(self, core: Core, fenced: Callable[[], frozenset[Edge]]) -> None:
+        self._core = core
+        self._fenced = fenced
+        self._closed: dict[str, dict[str, PortSetting]] = {}  # by others, by what a port of a switch leads to
+        self._logged: dict[str, str] = {}
+
+    def grow(self) -> None:
+        """What ports lead to may be another now."""
+        self._closed.clear()
+
+    async def look(self, switch: str) -> None:
+        """See how the ports of a switch are set, and say what is in the way where it is not what was said last."""
+        topology = self._core.state.topology
+        settings = await self._core.switches.settings(switch)
+        if (
+            topology is self._core.state.topology
+        ):  # otherwise ports count otherwise, and it will be looked at again
+            self._closed[switch] = dict(self._by_others(switch, settings))
+        what = "; ".join(self._at(switch))
+        if what != self._logged.get(switch, ""):
+            self._logged[switch] = what
+            log.warning("switch %s: %s", switch, what or "nothing of others is in the way of events any more")
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The switches at which something is in the way of events, and what."""
+        found = {switch: "; ".join(self._at(switch)) for switch in self._core.state.topology.switches}
+        return {switch: what for switch, what in found.items() if what}
+
+    def _at(self, switch: str) -> Iterator[str]:
+        core = self._core
+        if entries := core.switches.foreign(switch):
+            for each in shadowing(core.encoding, entries, core.state.table(switch)):
+                yield f"an entry of others comes before ours: {each.text}"
+        state = core.state
+        used = {frozenset(edge) for tree in state.trees.trees for edge in tree.edges}
+        for near, setting in self._closed.get(switch, {}).items():
+            if near in state.topology.attached or frozenset((switch, near)) in used - state.down:
+                yield f"its port to {near} is set to {setting}"
+
+    def _by_others(
+        self, switch: str, settings: Mapping[int, PortSetting]
+    ) -> Iterator[tuple[str, PortSetting]]:
+        """What ports that others have closed lead to; not our fences, and one that is down tells so by itself.
+
+        A fence is opened without a report, so none may be remembered.
+        """
+        known = self._fenced() | self._core.state.down
+        for port, near in enumerate(self._core.state.topology.neighbours(switch), 1):
+            setting = settings.get(port, PortSetting.OPEN)
+            if setting & FENCE and frozenset((switch, near)) not in known:
+                yield near, setting
+
+
+def shadowing(
+    encoding: Encoding, entries: Collection[Foreign], table: Mapping[Dz, Ports]
+) -> Iterator[Foreign]:
+    """The entries of others that surely come before some entry of ours, for what comes in on some port at least."""
+    for each in entries:
+        reach = each.within(encoding.tag.group) if each.certain and not each.goes_on else None
+        dz = encoding.dz_of(PrefixMatch(reach)) if reach is not None else None
+        if dz is not None and any(
+            encoding.priority_of(own) <= each.rank and (own.covers(dz) or dz.covers(own)) for own in table
+        ):
+            yield each

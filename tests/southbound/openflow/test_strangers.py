@@ -1,0 +1,158 @@
+"""What entries of others may match and do, told from the bytes that a switch sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from os_ken.ofproto import ofproto_v1_4 as ofp
+from os_ken.ofproto import ofproto_v1_4_parser as parser
+
+from flowsieve.flow.others import Copy, Foreign
+from flowsieve.header.address import Prefix
+from flowsieve.southbound.openflow import strangers
+from flowsieve.southbound.openflow.entries import SwitchEntry
+from flowsieve.southbound.openflow.fabric import GROUPS
+from flowsieve.southbound.openflow.strangers import foreign, foreign_in
+from flowsieve.southbound.openflow.wire import COOKIE, SERVICE_COOKIE
+
+IPV6 = {"eth_type": 0x86DD}
+EVENTS = IPV6 | {"ipv6_dst": ("ff00::", "ff00::")}
+FF = Prefix.parse("ff00::/8")
+
+
+def entry(
+    fields: dict[str, Any], *actions: Any, more: tuple[Any, ...] = (), table: int = 0, cookie: int = 0
+) -> SwitchEntry:
+    match, instructions = bytearray(), bytearray()
+    parser.OFPMatch(**fields).serialize(match, 0)
+    apply = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, list(actions))] if actions else []
+    for each in (*apply, *more):
+        each.serialize(instructions, len(instructions))
+    return SwitchEntry(cookie, 3000, bytes(match), bytes(instructions), table)
+
+
+def out(port: int) -> Any:
+    return parser.OFPActionOutput(port)
+
+
+def told(*given: Any, **more: Any) -> Foreign:
+    found = foreign(entry(*given, **more))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"eth_type": 0x0806},
+        {"eth_type": 0x88CC},
+        IPV6 | {"ip_proto": 6},
+        IPV6 | {"ip_proto": 17, "udp_dst": 53},
+        {"vlan_vid": 0x1007},
+        {"eth_dst": "01:80:c2:00:00:0e"},
+        {"eth_dst": "02:00:00:00:00:01"},
+    ],
+)
+def test_what_no_event_has_is_matched_by_none(fields: dict[str, Any]) -> None:
+    assert foreign(entry(fields)) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reach", "certain", "in_port"),
+    [
+        ({}, None, True, None),
+        (IPV6, Prefix(6, 0, 0), True, None),
+        (EVENTS, FF, True, None),
+        (EVENTS | {"ip_proto": 17, "udp_dst": 9559}, FF, True, None),
+        (EVENTS | {"vlan_vid": 0}, FF, True, None),
+        (EVENTS | {"in_port": 3}, FF, True, 3),
+        ({"eth_dst": ("01:00:00:00:00:00", "01:00:00:00:00:00")}, None, True, None),
+        ({"eth_dst": "33:33:00:00:00:00"}, None, False, None),
+        (EVENTS | {"ipv6_src": "fd00::1"}, FF, False, None),
+        (EVENTS | {"ip_dscp": 4}, FF, False, None),
+        (IPV6 | {"ipv6_dst": ("ff00::1", "ff00::f")}, FF, False, None),
+        (
+            {"eth_type": 0x0800, "ipv4_dst": ("225.128.0.0", "255.128.0.0")},
+            Prefix.parse("225.128.0.0/9"),
+            True,
+            None,
+        ),
+    ],
+)
+def test_what_a_match_asks_of_events(
+    fields: dict[str, Any], reach: Prefix | None, certain: bool, in_port: int | None
+) -> None:
+    found = told(fields)
+    assert (found.reach, found.certain, found.in_port) == (reach, certain, in_port)
+
+
+def test_what_an_entry_does_is_read_action_by_action() -> None:
+    assert told(EVENTS).copies == ()
+    assert told(EVENTS, out(2), parser.OFPActionDecNwTtl(), out(3)).copies == (Copy(2), Copy(3))
+    assert told(EVENTS, out(ofp.OFPP_CONTROLLER), out(ofp.OFPP_LOCAL)).copies == ()
+    changed = told(
+        EVENTS,
+        out(2),
+        parser.OFPActionSetField(eth_dst="33:33:00:00:00:09"),
+        out(3),
+        parser.OFPActionSetField(ipv6_dst="ff02::9"),
+        out(4),
+    )
+    nine = Prefix.parse("ff02::9/128")
+    assert changed.copies == (Copy(2), Copy(3, 0x333300000009), Copy(4, 0x333300000009, nine))
+    assert changed.riddle is None
+    assert told(EVENTS, out(ofp.OFPP_NORMAL)).floods
+    assert told(EVENTS, out(2), more=(parser.OFPInstructionMeter(1),)).perhaps
+    assert told(EVENTS).text == "table=0 priority=3000 eth_type=0x86dd,ipv6_dst=ff00::/ff00:: -> drop"
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        entry(EVENTS, parser.OFPActionGroup(7)),
+        entry(EVENTS, parser.OFPActionPushVlan()),
+        entry(EVENTS, parser.OFPActionSetField(eth_src="02:00:00:00:00:01"), out(2)),
+        entry(EVENTS, out(ofp.OFPP_IN_PORT)),
+        entry(EVENTS, more=(parser.OFPInstructionGotoTable(7),)),
+        entry(EVENTS, more=(parser.OFPInstructionActions(ofp.OFPIT_WRITE_ACTIONS, [out(2)]),)),
+        entry(EVENTS)._replace(instructions=b"\0\4\0\0"),
+        entry(EVENTS)._replace(instructions=b"\0\4\0\x10" + bytes(4) + b"\0\0\0\0" + bytes(4)),
+    ],
+)
+def test_what_is_not_understood_is_a_riddle(strange: SwitchEntry) -> None:
+    found = foreign(strange)
+    assert found is not None
+    assert found.riddle is not None
+
+
+def test_ours_what_is_in_our_groups_and_what_reaches_none_of_them_is_not_told() -> None:
+    held = [
+        entry(EVENTS, cookie=COOKIE),
+        entry(IPV6 | {"ipv6_dst": ("ff0e:c000::", "ffff:e000::")}),
+        entry(IPV6 | {"ipv6_dst": ("fd00::", "ff00::")}),
+        entry(EVENTS, table=1),
+        entry(IPV6 | {"ip_proto": 17, "udp_dst": 7421, "ipv6_dst": "ff02::f10e:c0:1"}, cookie=SERVICE_COOKIE),
+        entry(EVENTS),
+        entry(EVENTS | {"in_port": 4}, cookie=SERVICE_COOKIE),  # no service entry of ours matches events
+    ]
+    assert [each.in_port for each in foreign_in(held, GROUPS)] == [None, 4]
+
+
+def test_a_table_before_the_contents_comes_first_and_has_to_let_events_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strangers, "TABLE", 1)
+    onwards = parser.OFPInstructionGotoTable(1)
+    opening = entry(EVENTS, more=(onwards,), cookie=COOKIE | 2)._replace(priority=5)
+    (miss,) = foreign_in([], GROUPS)
+    assert (miss.certain, miss.reach, miss.copies, miss.ahead) == (True, None, (), 1)
+    assert foreign_in([opening], GROUPS) == ()
+    higher, lower = entry(EVENTS), entry(EVENTS)._replace(priority=4)
+    guard = entry(EVENTS | {"in_port": 3}, cookie=COOKIE)._replace(priority=4000)
+    (found,) = foreign_in([opening, higher, lower], GROUPS)
+    assert (found.certain, found.ahead, found.rank) == (True, 1, (1 << 16) + 3000)
+    (found,) = foreign_in([opening, guard, higher], GROUPS)
+    assert not found.certain
+    (found,) = foreign_in([opening, entry(EVENTS, more=(onwards,))], GROUPS)
+    assert (found.goes_on, found.riddle) == (True, None)
