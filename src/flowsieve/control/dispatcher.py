@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from flowsieve.control.core import Core, NoWatcher, Watcher
+from flowsieve.control.core import Core, Guarding, NoWatcher, Watcher, not_guarded
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
@@ -29,6 +29,7 @@ from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.punt import Punt
@@ -69,6 +70,7 @@ class Dispatcher:
         punts: Sequence[Punt] = (),
         damping: DampingSettings | None = None,
         watcher: Watcher | None = None,
+        guarding: Guarding = not_guarded,
     ) -> None:
         self.patience = patience
         self._core = core = Core(
@@ -79,6 +81,7 @@ class Dispatcher:
             ledger or Ledger(),
             deliveries or {},
             punts,
+            guarding,
             watcher or NoWatcher(),
         )
         self._fleet = Fleet(core)
@@ -131,6 +134,7 @@ class Dispatcher:
                 self._fleet[switch].ask(changes)
                 asked += len(changes)
         self._core.state = state
+        self._fleet.guard_anew()  # filters may have other covers
         return asked
 
     async def grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
@@ -217,6 +221,14 @@ class Dispatcher:
     def operations(self) -> int:
         """How many flow operations switches have acknowledged."""
         return self._fleet.operations
+
+    def guard_of(self, switch: str) -> Guard:
+        """What a switch should take in."""
+        return self._core.guard_of(switch)
+
+    async def refusals(self) -> dict[str, Refusals]:
+        """What the switches that can be asked have refused of each host, since they guard it."""
+        return await self._fleet.refusals()
 
     async def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches really hold; of one that cannot be asked, what it acknowledged last is not told."""

@@ -136,7 +136,11 @@ class Blueprint:
         for switch, bridge in self._bridges.items():
             words += ["--", "add-br", bridge, "--", "set", "bridge", bridge]
             words += ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13,OpenFlow14"]
-            words += [f"other_config:datapath-id={self._numbers[switch]:016x}", "flow_tables:0=@table"]
+            words += [
+                f"other_config:datapath-id={self._numbers[switch]:016x}",
+                "flow_tables:0=@table",
+                "flow_tables:1=@table",
+            ]
             for port in range(1, len(self.topology.neighbours(switch)) + 1):
                 interface = f"{bridge}.{port}"
                 words += ["--", "add-port", bridge, interface]

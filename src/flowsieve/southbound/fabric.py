@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.punt import Punt
 
 
@@ -134,6 +135,17 @@ class LiveSwitches(Protocol):
 
         Returns once packets meet them; from then on they come as `PuntedPacket`.
         """
+        ...
+
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this; what is there already stays. Returns once packets meet it.
+
+        Before it was asked for, a switch takes in what it did before, and a new one everything.
+        """
+        ...
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What the guard of a switch has refused at each host's port, since it is there."""
         ...
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:

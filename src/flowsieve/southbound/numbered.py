@@ -12,6 +12,7 @@ from dataclasses import replace
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import LiveSwitches, PortChanged, Report, SwitchEvent
@@ -79,6 +80,17 @@ class NumberedSwitches(LiveSwitches):
         """Make the service entries of a switch exactly these."""
         here = [punt if punt.port == ANY_PORT else punt.at(self._number(switch, punt.port)) for punt in punts]
         await self._switches.punt(switch, here)
+
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this."""
+        links = tuple(self._number(switch, port) for port in guard.links)
+        gates = tuple(replace(gate, port=self._number(switch, gate.port)) for gate in guard.gates)
+        await self._switches.guard(switch, replace(guard, links=links, gates=gates))
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What a switch has refused, at those ports that the topology has."""
+        there, port_of = await self._switches.refusals(switch), self._port_of(switch)
+        return {port: some for number, some in there.items() if (port := port_of(number)) is not None}
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port."""

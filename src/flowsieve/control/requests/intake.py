@@ -104,7 +104,7 @@ class Intake:
         assert not outcome.refused, outcome.refused  # only what is bounded can be full
         for entry in entries:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.ask(outcome.changes)
+        self._fleet.follow([entry.request for entry in entries], outcome.changes)
         return [Taken(outcome, way & outcome.changes.keys()) for way in ways]
 
     def _take_one(self, entry: Asked) -> Taken | BadInput:
@@ -114,7 +114,7 @@ class Intake:
             return error
         if not outcome.refused:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.ask(outcome.changes)
+        self._fleet.follow([entry.request], outcome.changes)
         return Taken(outcome, outcome.changes.keys())
 
     # Waiting.
@@ -136,7 +136,8 @@ class Intake:
             if request.op.adding:
                 mine = state.interests(request.op.side).get(request.id)
                 if mine is not None:  # else it was ended meanwhile
-                    depends = self._dependencies.of(state, request.op.side, mine).union(changed)
+                    guards = self._core.guarded_by([request])
+                    depends = self._dependencies.of(state, request.op.side, mine).union(changed, guards)
             await self._fleet.reached(depends)
             if self._core.state.trees is trees:
                 return
@@ -158,5 +159,5 @@ class Intake:
         there = request.id in state.interests(request.op.side)
         if there and self._core.ledger.brought(request, entry.origin):
             back = Request(request.op.reverse, request.id, request.endpoint)
-            self._fleet.ask(state.step([back]).changes)
+            self._fleet.follow([back], state.step([back]).changes)
         self._core.ledger.undone(request, entry.origin, entry.kind, entry.why)

@@ -9,11 +9,13 @@ from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Bounded
+from flowsieve.control.request import Request
 from flowsieve.control.switches.belief import Belief
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
 from flowsieve.errors import Refused, SwitchError, TableFull
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.guard import Refusals
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,17 @@ class Fleet:
         for switch, some in changes.items():
             self[switch].ask(some)
 
+    def follow(self, requests: Iterable[Request], changes: Mapping[str, list[Change]]) -> None:
+        """Have tables changed for some requests, and let in what their hosts may send from now on, or no more."""
+        self.ask(changes)
+        for switch in self._core.guarded_by(requests):
+            self[switch].guard_anew()
+
+    def guard_anew(self) -> None:
+        """Have every switch take in what its hosts may send now."""
+        for each in self:
+            each.guard_anew()
+
     def connected(self, switch: str) -> None:
         """A switch can be asked from now on."""
         self.reachable.add(switch)
@@ -103,6 +116,22 @@ class Fleet:
             switch: tuple(flow for flow in flows if minds(flow.owner))
             for switch, flows in zip(reachable, tables, strict=True)
         }
+
+    async def refusals(self) -> dict[str, Refusals]:
+        """What the guards of the switches that can be asked have refused of each host."""
+        topology, reachable = self._core.state.topology, sorted(self.reachable)
+        asked = (self._core.switches.refusals(switch) for switch in reachable)
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        found: dict[str, Refusals] = {}
+        for switch, some in zip(reachable, told, strict=True):
+            if isinstance(some, SwitchError):
+                continue  # it went meanwhile
+            if isinstance(some, BaseException):
+                raise some
+            for host in topology.attached_at(switch):
+                if (port := topology.port(switch, host)) in some:
+                    found[host] = some[port]
+        return found
 
     # Switches with less room than their tables need.
 

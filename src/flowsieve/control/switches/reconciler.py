@@ -39,6 +39,7 @@ class Reconciler:
         self._connected = False
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
+        self._guard_due = True
         self._wake = asyncio.Event()
         self._waiting: deque[tuple[int, Waiter]] = deque()  # in the order of what they wait for
 
@@ -81,6 +82,11 @@ class Reconciler:
         self.belief.known = False
         self.trouble = why
         self._doubts += 1
+        self.guard_anew()
+
+    def guard_anew(self) -> None:
+        """What the switch's hosts may send has changed, or it is not known what the switch takes in."""
+        self._guard_due = True
         self._asked += 1
         self._wake.set()
 
@@ -120,6 +126,11 @@ class Reconciler:
                 change.dz: change for change in changes_between(belief.held, core.state.table(self.switch))
             }
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
+        if self._guard_due:  # before the table: what a host may send is taken in before it is told so
+            self._guard_due = False
+            await core.switches.guard(self.switch, core.guard_of(self.switch))
+            if self._doubts != doubts:
+                return
         steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
         if strays or ops:
             await core.switches.apply(self.switch, strays + ops)

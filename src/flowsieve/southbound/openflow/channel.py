@@ -11,6 +11,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.errors import SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
 from flowsieve.network.names import SwitchId
@@ -23,16 +24,30 @@ from flowsieve.southbound.fabric import (
     TableChanged,
 )
 from flowsieve.southbound.openflow.datapath_id import switch_id
-from flowsieve.southbound.openflow.entries import within
-from flowsieve.southbound.openflow.events import BatchApplied, EntriesListed, MetersListed, PortsListed
+from flowsieve.southbound.openflow.events import (
+    BatchApplied,
+    EntriesListed,
+    MetersCounted,
+    MetersListed,
+    PortsListed,
+)
+from flowsieve.southbound.openflow.guards import (
+    GROUPS,
+    GuardChanges,
+    guard_changes,
+    guard_entries,
+    refusals_in,
+)
 from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import changes
 from flowsieve.southbound.openflow.switch_session import Lost, Notice, Rejected, SwitchSession, Timing
-from flowsieve.southbound.openflow.wire import Monitored, PacketIn
+from flowsieve.southbound.openflow.tables import sorted_out
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE, GUARD_COOKIE, Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_WAITING = 1024  # requests to one switch
+OPEN = tuple(entry for group in GROUPS for entry in guard_entries(Guard(group)))  # takes in everything
 
 
 class Channel:
@@ -54,6 +69,8 @@ class Channel:
         self._connected = asyncio.Event()
         self._turn = asyncio.Lock()
         self._waiting = 0
+        self._opens = True  # until somebody says what the switch is to take in, it takes in everything
+        self._opened: SwitchSession | None = None  # the one on which it was made to
 
     # Connections.
 
@@ -94,6 +111,7 @@ class Channel:
 
     def _notice(self, notice: Notice) -> None:
         if isinstance(notice, Monitored):
+            self._opened = None
             self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
@@ -124,29 +142,34 @@ class Channel:
         """Have a batch carried out as a whole, or raise why nothing of it was, or why that is unknown."""
         try:
             async with self._in_turn(known=True) as session:
+                also = OPEN if self._opens and self._opened is not session else ()
                 try:
-                    await session.ask(session.connection.apply(ops), BatchApplied)
+                    await session.ask(session.connection.apply(ops, also), BatchApplied)
                 except Rejected as why:
                     raise await self._refusal(session, ops, why) from None
+                self._opened = session
         except Lost as error:
             raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
     async def read(self, groups: Iterable[Prefix], *, remove: bool = True) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
-        Entries that no `Flow` can describe are removed unless `remove` is false; their number comes second.
+        Entries that no `Flow` can describe, and those in the wrong table, are removed unless `remove` is false; their
+        number comes second.
         """
         refused = f"switch {self.switch} does not remove entries"
         async with self._asking(f"switch {self.switch} cannot be read", refused) as session:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
-            said = [(entry, entry.flow) for entry in within(listed.entries, groups)]
-            strangers = [entry for entry, flow in said if flow is None]
-            if strangers and remove:
-                await session.ask(session.connection.remove(strangers), BatchApplied)
+            sorting = sorted_out(listed.entries, groups)
+            admits = any(entry.admits for entry in listed.entries)
+            if sorting.remove and remove:
+                handed_on = OPEN if sorting.take_over and not admits else ()
+                made = (*sorting.take_over, *handed_on)
+                await session.ask(session.connection.rearrange(made, sorting.remove), BatchApplied)
             if self._session is session:
                 self.unknown = None
-            flows = [flow for _, flow in said if flow is not None]
-            return tuple(sorted(flows, key=_by_key)), len(strangers)
+            flows = [entry.flow for entry in (*sorting.keep, *sorting.take_over)]
+            return tuple(sorted(filter(None, flows), key=_by_key)), len(sorting.remove)
 
     async def list_ports(self) -> tuple[Port, ...]:
         """The ports that the switch has."""
@@ -178,6 +201,31 @@ class Channel:
             if todo.old_meters:
                 await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
             return bool(todo)
+
+    async def guard(self, guard: Guard) -> GuardChanges:
+        """Make what the switch takes in exactly this; says what had to be changed."""
+        lost = f"what switch {self.switch} takes in is unknown"
+        self._opens = False
+        async with self._asking(lost, f"switch {self.switch} takes no guard") as session:
+            ask, connection = session.ask, session.connection
+            entries = (await ask(connection.list_service(GUARD_COOKIE), EntriesListed)).entries
+            meters = (await ask(connection.list_meters(), MetersListed)).meters
+            todo = guard_changes(entries, meters, guard)
+            for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
+                if some:
+                    await ask(connection.change_meters(some, how), BatchApplied)
+            if todo.entries:
+                await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
+            if todo.old_meters:
+                await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+            return todo
+
+    async def refusals(self) -> dict[int, Refusals]:
+        """What the guard has refused at each host's port."""
+        async with self._asking(f"the guard of switch {self.switch} cannot be read") as session:
+            ask, connection = session.ask, session.connection
+            entries = (await ask(connection.list_service(GUARD_COOKIE), EntriesListed)).entries
+            return refusals_in(entries, (await ask(connection.count_meters(), MetersCounted)).counts)
 
     async def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""
@@ -234,7 +282,7 @@ class Channel:
     async def _refusal(
         self, session: SwitchSession, ops: Sequence[FlowOp], why: Rejected
     ) -> SwitchError | TableFull:
-        if why.op_index is None:
+        if why.op_index is None or why.op_index >= len(ops):
             return SwitchError(f"switch {self.switch} refused a batch: {why}")
         if not why.failure.table_full:
             flow = ops[why.op_index].flow
@@ -245,7 +293,11 @@ class Channel:
         # The switch does not say how much room it has: it had room for what the owner held when it came to that one.
         listed = await session.ask(session.connection.list_entries(), EntriesListed)
         owner = ops[why.op_index].flow.owner
-        own = [entry for entry in listed.entries if entry.owner == owner and not entry.service]
+        own = [
+            entry
+            for entry in listed.entries
+            if entry.table == CONTENT_TABLE and entry.owner == owner and not entry.service
+        ]
         held = {(entry.match, entry.priority) for entry in own}
         for op in ops[: why.op_index]:
             key = match_bytes(op.flow.match), op.flow.priority

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flowsieve.southbound.openflow.entries import SwitchEntry
+from flowsieve.southbound.openflow.guards import MeterCount
 from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.punts import Meter
 from flowsieve.southbound.openflow.wire import Failed, Monitored, PacketIn, PortStatus
@@ -54,5 +55,12 @@ class MetersListed(NamedTuple):
     meters: tuple[Meter, ...]
 
 
-Listing = EntriesListed | PortsListed | MetersListed
+class MetersCounted(NamedTuple):
+    """What the switch's meters have counted."""
+
+    request: int
+    counts: tuple[MeterCount, ...]
+
+
+Listing = EntriesListed | PortsListed | MetersListed | MetersCounted
 ConnectionEvent = Ready | BatchApplied | BatchRefused | Listing | PacketIn | PortStatus | Monitored

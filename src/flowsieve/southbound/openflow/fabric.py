@@ -11,19 +11,19 @@ from typing import Any, Self
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.punt import Punt
-from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import Connected, Disconnected, Fabric, Report, SwitchEvent
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
+from flowsieve.southbound.openflow.guards import GROUPS
 from flowsieve.southbound.openflow.ports import MAX_PORT
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
 from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
 from flowsieve.southbound.socket_address import SocketAddress
 
-GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
 MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
@@ -160,6 +160,17 @@ class OpenFlowFabric(Fabric):
         """Make the service entries of a switch, and their limits, exactly these."""
         if await self._channel(switch).punt(punts):
             await self._datapath.follow()
+
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this; returns once packets meet it."""
+        async with self._followed(switch) as channel:
+            changed = await channel.guard(guard)
+            if changed.entries or switch in self._behind:
+                await self._datapath.follow(removed=bool(changed.remove) or switch in self._behind)
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What the guard of a switch has refused at each host's port."""
+        return await self._channel(switch).refusals()
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""

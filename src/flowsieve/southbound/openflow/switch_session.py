@@ -14,6 +14,7 @@ from flowsieve.southbound.openflow.events import (
     BatchRefused,
     ConnectionEvent,
     EntriesListed,
+    MetersCounted,
     MetersListed,
     PortsListed,
     Ready,
@@ -24,7 +25,7 @@ from flowsieve.southbound.socket_address import Streams
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
 Notice = PacketIn | PortStatus | Monitored
-T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed)
+T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed, MetersCounted)
 
 
 @dataclass(frozen=True, slots=True)
