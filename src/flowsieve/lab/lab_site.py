@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from flowsieve.control.discovery.differences import Difference
 from flowsieve.errors import BadInput
+from flowsieve.flow.guard import known_sources
+from flowsieve.header.address import Prefix
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab
 from flowsieve.network.names import Names
+from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.site import OwnSite, Site
@@ -48,6 +51,9 @@ class LabSite:
         lab = self._lab
         hosts = {lab.addresses(host).mac: host for host in lab.topology.hosts}
         return Names({switch_id(lab.datapath_id(switch)): switch for switch in lab.topology.switches}, hosts)
+
+    def sources(self, topology: Topology, family: int) -> Mapping[str, Prefix]:
+        return known_sources(topology, family)
 
     def fabric(self, report: Report) -> Fabric:
         lab = self._lab

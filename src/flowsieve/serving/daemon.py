@@ -72,7 +72,7 @@ class Daemon:
             raise BadInput(
                 f"{config.path} now has another schema, index or network; that takes a new start, with a new state"
             )
-        for what in ("state", "http", "inband", "inband_rate"):
+        for what in ("state", "http", "inband", "inband_rate", "guard", "guard_rate"):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         async with self.promises.allowing(config.service.lease):
@@ -124,6 +124,7 @@ async def serving(config: Config, site: Site) -> AsyncIterator[Daemon]:
             punts=service.punts,
             damping=DampingSettings(),
             watcher=metrics,
+            guarding=config.guarding(partial(site.sources, family=config.index.encoding.family)),
         )
         router.add(switches.translated(dispatcher.heard))
         async with dispatcher, fabric:

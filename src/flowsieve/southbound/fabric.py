@@ -175,3 +175,7 @@ class Fabric(LiveSwitches, Protocol):
     async def look(self, switch: str) -> tuple[tuple[Flow, ...], int]:
         """The entries that `read` would give, and how many it would remove; nothing is changed."""
         ...
+
+    async def look_guard(self, switch: str, guard: Guard) -> tuple[int, int]:
+        """How many entries `guard` would install, and how many it would remove; nothing is changed."""
+        ...

@@ -83,9 +83,13 @@ class NumberedSwitches(LiveSwitches):
 
     async def guard(self, switch: str, guard: Guard) -> None:
         """Make what a switch takes in exactly this."""
+        await self._switches.guard(switch, self.guard_there(switch, guard))
+
+    def guard_there(self, switch: str, guard: Guard) -> Guard:
+        """A guard by the numbers that a switch has for its ports."""
         links = tuple(self._number(switch, port) for port in guard.links)
         gates = tuple(replace(gate, port=self._number(switch, gate.port)) for gate in guard.gates)
-        await self._switches.guard(switch, replace(guard, links=links, gates=gates))
+        return replace(guard, links=links, gates=gates)
 
     async def refusals(self, switch: str) -> Mapping[int, Refusals]:
         """What a switch has refused, at those ports that the topology has."""

@@ -202,8 +202,8 @@ class Channel:
                 await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
             return bool(todo)
 
-    async def guard(self, guard: Guard) -> GuardChanges:
-        """Make what the switch takes in exactly this; says what had to be changed."""
+    async def guard(self, guard: Guard, *, change: bool = True) -> GuardChanges:
+        """Make what the switch takes in exactly this; says what had to be changed, or would have without `change`."""
         lost = f"what switch {self.switch} takes in is unknown"
         self._opens = False
         async with self._asking(lost, f"switch {self.switch} takes no guard") as session:
@@ -211,6 +211,8 @@ class Channel:
             entries = (await ask(connection.list_service(GUARD_COOKIE), EntriesListed)).entries
             meters = (await ask(connection.list_meters(), MetersListed)).meters
             todo = guard_changes(entries, meters, guard)
+            if not change:
+                return todo
             for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
                 if some:
                     await ask(connection.change_meters(some, how), BatchApplied)

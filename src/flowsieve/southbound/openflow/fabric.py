@@ -168,6 +168,11 @@ class OpenFlowFabric(Fabric):
             if changed.entries or switch in self._behind:
                 await self._datapath.follow(removed=bool(changed.remove) or switch in self._behind)
 
+    async def look_guard(self, switch: str, guard: Guard) -> tuple[int, int]:
+        """How many entries `guard` would install, and how many it would remove; nothing is changed."""
+        todo = await self._channel(switch).guard(guard, change=False)
+        return len(todo.install), len(todo.remove)
+
     async def refusals(self, switch: str) -> Mapping[int, Refusals]:
         """What the guard of a switch has refused at each host's port."""
         return await self._channel(switch).refusals()
