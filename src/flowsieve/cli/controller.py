@@ -167,7 +167,8 @@ def _guard_row(guard: Mapping[str, Any]) -> str:
     worst = sorted(guard["hosts"].items(), key=lambda each: -each[1]["outside"] - each[1]["over_rate"])[:3]
     few = [f"{host} {some['outside']:,} and {some['over_rate']:,}" for host, some in worst]
     refused = f"refused {guard['outside']:,} events not advertised, {guard['over_rate']:,} over the rate"
-    return f"{guard['entries']:,} entries; {refused}" + (f" ({', '.join(few)})" if few else "")
+    without = f"; none at {', '.join(guard['unguarded'])}" if guard["unguarded"] else ""
+    return f"{guard['entries']:,} entries{without}; {refused}" + (f" ({', '.join(few)})" if few else "")
 
 
 def token(

@@ -92,6 +92,7 @@ class Core:
     guarding: Guarding = not_guarded
     watcher: Watcher = field(default_factory=NoWatcher)
     tasks: Tasks = field(default_factory=Tasks)
+    unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards
 
     def punts_of(self, switch: str) -> Sequence[Punt]:
         """The service entries of a switch: each of its host ports has a limit of its own."""
@@ -108,6 +109,6 @@ class Core:
     def guard_of(self, switch: str) -> Guard:
         """What a switch should take in, given what its hosts have advertised."""
         topology = self.state.topology
-        settings = self.guarding(topology)
+        settings = self.guarding(topology) if switch not in self.unguarded else None
         advertised = self.state.advertised_at(switch) if settings is not None else {}
         return guard_of(topology, switch, self.encoding, advertised, settings)

@@ -226,6 +226,11 @@ class Dispatcher:
         """What a switch should take in."""
         return self._core.guard_of(switch)
 
+    @property
+    def unguarded(self) -> frozenset[str]:
+        """The switches that did not take their guards, and take in everything."""
+        return frozenset(self._core.unguarded)
+
     async def refusals(self) -> dict[str, Refusals]:
         """What the switches that can be asked have refused of each host, since they guard it."""
         return await self._fleet.refusals()
@@ -283,6 +288,7 @@ class Dispatcher:
         for switch, (_, table) in before.items():
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
+        self._fleet.guard_anew()  # how closely hosts are guarded may depend on how many there are
         self._mender.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._look_at_ports(switch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from flowsieve.errors import Refused, SwitchError, Unacknowledged
+from flowsieve.errors import GuardRefused, Refused, SwitchError, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -33,6 +33,7 @@ class EmbeddedFabric:
         self.deliver = deliver
         self.hand_overs = {switch: HandOver() for switch in network.topology.switches}
         self.guards: dict[str, Guard] = {}
+        self.guard_room = 1 << 30  # entries of a guard
         self._topology = network.topology
         self._connected: set[str] = set()
         self._stopped: set[str] = set()
@@ -92,6 +93,8 @@ class EmbeddedFabric:
     async def guard(self, switch: str, guard: Guard) -> None:
         """Note what a switch should take in; what hosts send here is not looked at: none of them lies."""
         await self._reach(switch)
+        if guard.entries > self.guard_room:
+            raise GuardRefused(switch=switch, reason=f"it has room for {self.guard_room} entries")
         self.guards[switch] = guard
 
     async def refusals(self, switch: str) -> Mapping[int, Refusals]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
-from flowsieve.errors import SwitchError, TableFull
+from flowsieve.errors import GuardRefused, SwitchError, TableFull
 from flowsieve.flow.diff import Change, changes_between
 from flowsieve.index.dz import Dz
 
@@ -71,6 +71,7 @@ class Reconciler:
     def connected(self) -> None:
         """The switch can be asked; what it holds has to be read."""
         self._connected = True
+        self._core.unguarded.discard(self.switch)
         self.doubt("its table was not read yet")
 
     def disconnected(self, reason: str) -> None:
@@ -127,8 +128,7 @@ class Reconciler:
             }
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
         if self._guard_due:  # before the table: what a host may send is taken in before it is told so
-            self._guard_due = False
-            await core.switches.guard(self.switch, core.guard_of(self.switch))
+            await self._guard()
             if self._doubts != doubts:
                 return
         steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
@@ -143,6 +143,18 @@ class Reconciler:
         self.trouble = None
         self._reached = version
         self._tell()
+
+    async def _guard(self) -> None:
+        """Have the switch take in what it should; one that cannot be guarded takes in everything, and that is told."""
+        core, self._guard_due = self._core, False
+        try:
+            await core.switches.guard(self.switch, core.guard_of(self.switch))
+        except GuardRefused as error:
+            if self.switch in core.unguarded:
+                raise
+            log.warning("%s; what its hosts send is not checked until it connects anew", error)
+            core.unguarded.add(self.switch)
+            await core.switches.guard(self.switch, core.guard_of(self.switch))
 
     def _tell(self) -> None:
         waiting, reached = self._waiting, self._reached

@@ -54,6 +54,7 @@ def guard(dispatcher: Dispatcher, refused: Mapping[str, Refusals]) -> dict[str, 
     return {
         "on": not all(each.open for each in guards),
         "entries": sum(each.entries for each in guards),
+        "unguarded": sorted(dispatcher.unguarded),
         "outside": sum(each.outside for each in refused.values()),
         "over_rate": sum(each.over_rate for each in refused.values()),
         "hosts": {host: asdict(each) for host, each in sorted(refused.items()) if each != Refusals()},

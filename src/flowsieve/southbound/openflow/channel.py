@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.errors import SwitchError, TableFull, Unacknowledged
+from flowsieve.errors import GuardRefused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -206,20 +206,21 @@ class Channel:
         """Make what the switch takes in exactly this; says what had to be changed, or would have without `change`."""
         lost = f"what switch {self.switch} takes in is unknown"
         self._opens = False
-        async with self._asking(lost, f"switch {self.switch} takes no guard") as session:
+        async with self._asking(lost) as session:
             ask, connection = session.ask, session.connection
             entries = (await ask(connection.list_service(GUARD_COOKIE), EntriesListed)).entries
             meters = (await ask(connection.list_meters(), MetersListed)).meters
             todo = guard_changes(entries, meters, guard)
-            if not change:
-                return todo
-            for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
-                if some:
-                    await ask(connection.change_meters(some, how), BatchApplied)
-            if todo.entries:
-                await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
-            if todo.old_meters:
-                await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+            try:
+                for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
+                    if some and change:
+                        await ask(connection.change_meters(some, how), BatchApplied)
+                if todo.entries and change:
+                    await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
+                if todo.old_meters and change:
+                    await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+            except Rejected as why:
+                raise GuardRefused(switch=self.switch, reason=str(why)) from None
             return todo
 
     async def refusals(self) -> dict[int, Refusals]:
