@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sized
 from typing import Any
 
 import pytest
-from daemonic import Daemonic, daemonic
+from daemonic import Daemonic, daemonic, ofctl
 from hatchery import Hatchery
 from traffic import PATIENCE, App
 
@@ -18,6 +18,7 @@ from flowsieve.client.session import Client
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.frame import UdpFrame, build
 from flowsieve.protocol.addresses import EVENT_PORT
+from flowsieve.southbound.openflow.wire import GUARD_COOKIE
 
 pytestmark = pytest.mark.real
 
@@ -232,3 +233,33 @@ def test_a_guard_can_be_done_without(hatchery: Hatchery) -> None:
         assert await there.judge() == 0
 
     play(story, hatchery)
+
+
+def test_the_tables_of_an_older_version_are_taken_over_while_events_flow(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.start()
+        await there.populate()
+        await there.became_ready()
+        before = there.tables()
+        await there.stop_it(signal.SIGKILL)
+        for switch in there.lab.topology.switches:
+            await asyncio.to_thread(made_older, there, switch)
+        older = there.tables()
+        assert not any("table=1" in flow for flows in older.values() for flow in flows)
+        await there.start()
+        assert await there.judge() == 0
+        first = [flow for flows in there.tables().values() for flow in flows if "table=1" not in flow]
+        assert before != older and not any("output" in flow for flow in first)
+
+    play(story, hatchery, "ring:4")
+
+
+def made_older(there: Daemonic, switch: str) -> None:
+    """Put a switch's content entries where they were before there were two tables; no event is lost by it."""
+    flows = ofctl(there.lab, switch, "--no-stats", "dump-flows", flow="table=1").splitlines()
+    content = [flow.strip().replace("table=1, ", "") for flow in flows if "actions=" in flow]
+    path = there.folder / f"older-{switch}"
+    path.write_text("\n".join(content) + "\n")
+    ofctl(there.lab, switch, "--bundle", "add-flows", flow=str(path))
+    ofctl(there.lab, switch, "del-flows", flow=f"table=0,cookie={GUARD_COOKIE:#x}/-1")
+    ofctl(there.lab, switch, "del-flows", flow="table=1")
