@@ -227,6 +227,11 @@ class Dispatcher:
         return self._core.guard_of(switch)
 
     @property
+    def guards(self) -> dict[str, Guard]:
+        """What each switch was last made to take in."""
+        return self._fleet.guards
+
+    @property
     def unguarded(self) -> frozenset[str]:
         """The switches that did not take their guards, and take in everything."""
         return frozenset(self._core.unguarded)

@@ -15,7 +15,7 @@ from flowsieve.control.switches.reconciler import Reconciler, all_reached
 from flowsieve.errors import Refused, SwitchError, TableFull
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.guard import Refusals
+from flowsieve.flow.guard import Guard, Refusals
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +116,11 @@ class Fleet:
             switch: tuple(flow for flow in flows if minds(flow.owner))
             for switch, flows in zip(reachable, tables, strict=True)
         }
+
+    @property
+    def guards(self) -> dict[str, Guard]:
+        """What each switch was last made to take in; one that never connected is not among them."""
+        return {each.switch: each.guard for each in self if each.guard is not None}
 
     async def refusals(self) -> dict[str, Refusals]:
         """What the guards of the switches that can be asked have refused of each host."""

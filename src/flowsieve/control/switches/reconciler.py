@@ -15,6 +15,7 @@ from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
 from flowsieve.errors import GuardRefused, SwitchError, TableFull
 from flowsieve.flow.diff import Change, changes_between
+from flowsieve.flow.guard import Guard
 from flowsieve.index.dz import Dz
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Reconciler:
         self._connected = False
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
+        self.guard: Guard | None = None  # what it was last made to take in
         self._guard_due = True
         self._wake = asyncio.Event()
         self._waiting: deque[tuple[int, Waiter]] = deque()  # in the order of what they wait for
@@ -147,14 +149,17 @@ class Reconciler:
     async def _guard(self) -> None:
         """Have the switch take in what it should; one that cannot be guarded takes in everything, and that is told."""
         core, self._guard_due = self._core, False
+        guard = core.guard_of(self.switch)
         try:
-            await core.switches.guard(self.switch, core.guard_of(self.switch))
+            await core.switches.guard(self.switch, guard)
         except GuardRefused as error:
             if self.switch in core.unguarded:
                 raise
             log.warning("%s; what its hosts send is not checked until it connects anew", error)
             core.unguarded.add(self.switch)
-            await core.switches.guard(self.switch, core.guard_of(self.switch))
+            guard = core.guard_of(self.switch)
+            await core.switches.guard(self.switch, guard)
+        self.guard = guard
 
     def _tell(self) -> None:
         waiting, reached = self._waiting, self._reached

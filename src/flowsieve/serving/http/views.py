@@ -50,7 +50,7 @@ def status(dispatcher: Dispatcher) -> dict[str, Any]:
 
 def guard(dispatcher: Dispatcher, refused: Mapping[str, Refusals]) -> dict[str, Any]:
     """Whether hosts are held to what they have advertised, what that takes, and what was refused of whom."""
-    guards = [dispatcher.guard_of(switch) for switch in dispatcher.state.topology.switches]
+    guards = dispatcher.guards.values()
     return {
         "on": not all(each.open for each in guards),
         "entries": sum(each.entries for each in guards),
