@@ -44,7 +44,8 @@ numbers = iter(range(1, 1000))
 
 
 def event(destination: str, source: str = OWN, payload: bytes = b"event") -> bytes:
-    ends = (Prefix.parse(each).first.to_bytes(16) for each in (source, destination))
+    parsed = (Prefix.parse(each) for each in (source, destination))
+    ends = (each.first.to_bytes(each.width // 8) for each in parsed)
     return build(UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), *ends, 999, 7420, payload))
 
 
@@ -72,9 +73,9 @@ class Bridge:
 
         asyncio.run(main())
 
-    def take(self, port: int, *packets: bytes) -> int:
+    def take(self, port: int, *packets: bytes, mark: bytes = event("ff0e::", payload=b"mark")) -> int:
         """How many of some packets that come in on a port are sent on; the last of them comes in on a link."""
-        before, mark = len(self.vswitch.sent(self.name, OUT)), event("ff0e::", payload=b"mark")
+        before = len(self.vswitch.sent(self.name, OUT))
         for at in range(0, len(packets), 500):
             words = [packet.hex() for packet in packets[at : at + 500]]
             self.vswitch.appctl("netdev-dummy/receive", f"{self.name}-{port}", *words)
@@ -115,6 +116,27 @@ def test_a_host_gets_in_what_is_from_its_address_and_advertised_and_nothing_else
         assert bridge.take(HOST, event("ff0e::"), event("ff0e:8000::", OTHER), event("ff15::")) == 0
         assert bridge.take(LINK, event("ff0e::"), event("ff0e:8000::", OTHER)) == 2
         assert bridge.take(NOBODY, event("ff0e:8000::"), event("ff0e::", OTHER)) == 0
+        assert await fabric.refusals(bridge.name) == {HOST: Refusals(outside=2)}
+
+    bridge.use(work)
+
+
+@real
+def test_hosts_that_speak_ipv4_are_guarded_alike(bridge):
+    group, own = Prefix.parse("225.128.0.0/9"), "10.0.0.1"
+    gate = Gate(HOST, Prefix.parse(own), (Prefix.parse("225.192.0.0/10"),), rate=1000)
+    content = Flow(PrefixMatch(group), 1000, (Output(OUT),))
+
+    async def work(fabric: OpenFlowFabric) -> None:
+        await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, content)])
+        guard = Guard(group, False, (gate,), (LINK,))
+        await fabric.guard(bridge.name, guard)
+        await fabric.guard(bridge.name, guard)
+        assert len(bridge.dump(ADMISSION_TABLE)) == guard.entries
+        mark = event("225.128.0.0", own, b"mark")
+        assert bridge.take(HOST, event("225.192.0.1", own), mark=mark) == 1
+        lies = event("225.128.0.1", own), event("225.192.0.1", "10.0.0.2")
+        assert bridge.take(HOST, *lies, mark=mark) == 0
         assert await fabric.refusals(bridge.name) == {HOST: Refusals(outside=2)}
 
     bridge.use(work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
@@ -129,15 +129,17 @@ class Reconciler:
                 change.dz: change for change in changes_between(belief.held, core.state.table(self.switch))
             }
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
-        if self._guard_due:  # before the table: what a host may send is taken in before it is told so
-            await self._guard()
-            if self._doubts != doubts:
-                return
         steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
+        work: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
         if strays or ops:
-            await core.switches.apply(self.switch, strays + ops)
-            if self._doubts != doubts:
-                return
+            work.append(core.switches.apply(self.switch, strays + ops))
+        # Together, since each is followed by a wait for the switch's packets to meet it.
+        for failure in await asyncio.gather(*work, return_exceptions=True):
+            if failure is not None:
+                raise failure
+        if self._doubts != doubts:
+            return
+        if strays or ops:
             belief.acknowledge(steps)
             self.operations += len(strays) + len(ops)
             if not known:
