@@ -10,6 +10,7 @@ from benchmarks.frames import Frames, frames_to
 from benchmarks.wire import Sender, Tap, cores_parted, forget_decisions, received
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import encoding_of
 from flowsieve.lab.blueprint import HOST_INTERFACE
@@ -44,14 +45,18 @@ class Bridge:
             sender.close()
 
     @contextmanager
-    def table(self, flows: Sequence[Flow], decrement: bool = True) -> Iterator[None]:
+    def table(
+        self, flows: Sequence[Flow], decrement: bool = True, guard: Guard | None = None
+    ) -> Iterator[None]:
         """For the time of a `with` block, the switch has these entries, and nothing cached from before.
 
-        With `decrement` they take one off a packet's hop limit, as content flows do; else they just output.
+        With `decrement` they take one off a packet's hop limit, as content flows do; else they just output. The `guard`
+        says what the switch takes in; by default everything.
         """
         where = {SWITCH: f"unix:{self.lab.management(SWITCH)}"}
         with OpenFlowSwitches(OpenFlowFabric(where, decrement=decrement)) as switches:
             switches.wait_connected()
+            switches.call(switches.fabric.guard(SWITCH, guard or Guard(ENCODING.tag.group)))
             _change(switches, flows, OpKind.INSTALL)
             try:
                 forget_decisions(self.lab)

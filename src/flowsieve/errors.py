@@ -154,6 +154,15 @@ class Unacknowledged(SwitchError):
         self.reason = reason
 
 
+class GuardRefused(SwitchError):
+    """A switch has no room for its guard, or no meters for it; it takes in what it did before."""
+
+    def __init__(self, *, switch: str, reason: str) -> None:
+        super().__init__(f"switch {switch} does not take its guard: {reason}")
+        self.switch = switch
+        self.reason = reason
+
+
 class HostError(FlowsieveError):
     """This host cannot send or receive as it should."""
 

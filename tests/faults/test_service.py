@@ -488,9 +488,12 @@ def test_a_dry_run_says_what_a_start_would_change(hatchery: Hatchery) -> None:
             await there.stop_it(signal.SIGKILL)
             assert watch.changes == {}
             switch, flow = next(
-                (switch, flow) for switch, flows in there.tables().items() for flow in flows if "ff0e" in flow
+                (switch, flow)
+                for switch, flows in there.tables().items()
+                for flow in flows
+                if "table=1" in flow
             )
-            match = flow.split(" actions=")[0].split(", ")[1]  # without its cookie
+            match = flow.split(" actions=")[0].split(", ", 1)[1].replace(" ", "")  # without its cookie
             ofctl(there.lab, switch, "--strict", "del-flows", flow=match)
             done = await asyncio.to_thread(command, there, "--dry-run", "--json")
             assert json.loads(done.stdout) == {"changes": {switch: {"install": 1}}}, done

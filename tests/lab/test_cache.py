@@ -1,4 +1,4 @@
-"""What a datapath has cached because of an entry goes with the entry: kept, it would outlive later changes."""
+"""What a datapath caches: what it has because of an entry goes with the entry, and nobody can fill it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.guard import Gate, Guard
 from flowsieve.header.address import Prefix
+from flowsieve.header.frame import UdpFrame, build
 from flowsieve.header.match import PrefixMatch
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab, running
@@ -22,6 +24,7 @@ NETWORK = Topology.make([], {"a": "s1", "b": "s1"}, switches=["s1"])
 WIDE, NARROW = Prefix.parse("ff0e:8000::/17"), Prefix.parse("ff0e:8080::/25")
 INSIDE_BOTH = "ff0e:8081::"
 SECONDS = 10.0
+FORGED = 300  # addresses
 
 
 def entry(kind: OpKind, prefix: Prefix) -> FlowOp:
@@ -61,3 +64,39 @@ def test_a_removed_entry_leaves_no_cached_decision_behind() -> None:
 
     with running(NETWORK) as lab:
         asyncio.run(main(lab))
+
+
+@pytest.mark.real
+def test_a_host_that_forges_sources_leaves_few_decisions() -> None:
+    async def main(lab: Lab) -> None:
+        addresses = {"s1": f"unix:{lab.management('s1')}"}
+        own, port = Prefix.parse(lab.addresses("a").ipv6), NETWORK.port("s1", "a")
+        guard = Guard(Prefix.parse("ff0e::/16"), False, (Gate(port, own, (WIDE,)),))
+        async with (
+            asyncio.timeout(12 * SECONDS),
+            OpenFlowFabric(addresses, control=f"unix:{lab.control}") as fabric,
+        ):
+            await fabric.wait_connected()
+            await fabric.apply("s1", [entry(OpKind.INSTALL, WIDE)])
+            await fabric.guard("s1", guard)
+            forge(lab, own.first)
+            while (await fabric.refusals("s1"))[port].outside < FORGED:
+                await asyncio.sleep(0.05)
+            assert (
+                1 <= len(cached(lab)) <= 40
+            )  # one for each bit at which some of them differ, not for each of them
+
+    with running(NETWORK) as lab:
+        asyncio.run(main(lab))
+
+
+def forge(lab: Lab, own: int) -> None:
+    """Send an event from each of many addresses, some of them near the host's own."""
+    to = Prefix.parse(INSIDE_BOTH).first.to_bytes(16)
+    with lab.inside("a"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+        wire.bind((HOST_INTERFACE, 0))
+        for number in range(1, FORGED + 1):
+            source = (own + 2 * number if number % 2 else own ^ number << 112).to_bytes(16)
+            wire.send(build(UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), source, to, 9, 9, b"forged")))
+            if number % 50 == 0:
+                time.sleep(0.05)  # a port of the switch has room for some more

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import Guarding, not_guarded
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.recovery import recover
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
@@ -41,7 +42,8 @@ def fresh(capacity: int | None, trees: TreeMap | None) -> ControlState:
 class Office:
     """The network outlives its controllers; what they remember is in a file."""
 
-    def __init__(self, folder: Path, capacity: int | None = None) -> None:
+    def __init__(self, folder: Path, capacity: int | None = None, guarding: Guarding = not_guarded) -> None:
+        self.guarding = guarding
         self.path = folder / "journal.db"
         self.network = EmbeddedNetwork(NETWORK, capacity)
         self.capacity = capacity
@@ -62,7 +64,14 @@ class Office:
             state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.capacity))
             self.fabric = EmbeddedFabric(self.network, lambda event: self.dispatcher.heard(event))
             self.dispatcher = Dispatcher(
-                state, self.fabric, ENCODING, patience=patience, drain=0, journal=journal, ledger=ledger
+                state,
+                self.fabric,
+                ENCODING,
+                patience=patience,
+                drain=0,
+                journal=journal,
+                ledger=ledger,
+                guarding=self.guarding,
             )
             await stack.enter_async_context(self.dispatcher)
             for switch in NETWORK.switches:

@@ -48,6 +48,8 @@ inband_rate = 5
 most_calls = 10
 event_mac = false
 key_rotation = 3600
+guard = false
+guard_rate = 0
 [[step]]
 requests = "not-there.csv"
 """,
@@ -62,10 +64,12 @@ requests = "not-there.csv"
         most_calls=10,
         event_mac=False,
         key_rotation=3600.0,
+        guard=False,
+        guard_rate=0,
     )
     config.check_network(LAB)
     state = config.fresh(LAB)
-    assert (state.capacity("s1"), len(state.trees)) == (9 - config.service.entries(LAB), 2)
+    assert (state.capacity("s1"), len(state.trees)) == (9 - config.service.entries(LAB, 9), 2)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,8 @@ requests = "not-there.csv"
         ("inband = 0", "inband is 0"),
         ("inband_rate = 0", "inband_rate is 0; right is a whole number from 1 to 1000000"),
         ("most_calls = 1.5", "most_calls is 1.5"),
+        ('guard = "on"', "guard is 'on'; right is true, false or \"auto\""),
+        ("guard_rate = -1", "guard_rate is -1; right is a whole number from 0 to 1000000"),
         ("leese = 3", "[controller] has no key 'leese'; did you mean 'lease'?"),
     ],
 )

@@ -13,6 +13,7 @@ from vswitch import OpenVSwitch
 from flowsieve.errors import BadInput, SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.guard import Guard
 from flowsieve.flow.punt import LLDP, Punt, with_ports
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import UdpFrame, build
@@ -20,13 +21,16 @@ from flowsieve.header.match import PrefixMatch
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import LiveSwitches, PuntedPacket, SwitchEvent, TableChanged
+from flowsieve.southbound.openflow.channel import OPEN
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
+from flowsieve.southbound.openflow.wire import ADMISSION_TABLE
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
 CALLS6 = Punt.to("ff02::f10e:c0:1", 7421, rate=1000)
 CALLS4 = Punt.to("224.128.255.1", 7421, rate=1000)
 NEIGHBOURS = Punt.of_type(LLDP, rate=100)
-CONTENT = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(2),))
+OPEN_GROUP = Prefix.parse("ff0e::/16")
+CONTENT = Flow(PrefixMatch(OPEN_GROUP), 1000, (Output(2),))
 Work = Callable[[LiveSwitches], Awaitable[None]]
 numbers = iter(range(1, 1000))
 
@@ -331,7 +335,7 @@ def test_somebody_elses_change_of_a_service_entry_is_told(open_vswitch):
 @pytest.mark.real
 def test_a_switch_with_a_full_table_says_why_it_hands_nothing_over(open_vswitch):
     name = f"v{next(numbers)}"
-    address = open_vswitch.add_bridge(name, 3, limit=1)
+    address = open_vswitch.add_bridge(name, 3, limit=len(OPEN), table=ADMISSION_TABLE)
 
     async def main() -> None:
         async with OpenFlowFabric({name: address}) as fabric, asyncio.timeout(20):
@@ -339,7 +343,7 @@ def test_a_switch_with_a_full_table_says_why_it_hands_nothing_over(open_vswitch)
             await fabric.apply(name, [FlowOp(OpKind.INSTALL, CONTENT)])
             with pytest.raises(SwitchError, match=f"switch {name} does not hand over.*TABLE_FULL"):
                 await fabric.punt(name, [CALLS6])
-            await fabric.apply(name, [FlowOp(OpKind.REMOVE, CONTENT)])
+            await fabric.guard(name, Guard(OPEN_GROUP))
             await fabric.punt(name, [CALLS6])
 
     asyncio.run(main())

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE
 
 TOOLS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "setpriv")
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -50,8 +51,8 @@ class OpenVSwitch:
         )
         wait_for(lambda: (self.rundir / "vswitchd.ctl").exists(), "ovs-vswitchd")
 
-    def add_bridge(self, name: str, ports: int, limit: int | None = None) -> str:
-        """A bridge, and where it can be dialled; with `limit` its table takes no more entries than that."""
+    def add_bridge(self, name: str, ports: int, limit: int | None = None, table: int = CONTENT_TABLE) -> str:
+        """A bridge, and where it can be dialled; with `limit` a table of it takes no more entries than that."""
         words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=dummy", "fail_mode=secure"]
         for port in range(1, ports + 1):
             pcap = f"options:tx_pcap={self.rundir}/{name}-{port}.pcap"
@@ -74,7 +75,7 @@ class OpenVSwitch:
                 f"flow_limit={limit}",
                 "overflow_policy=refuse",
             ]
-            words += ["--", "set", "bridge", name, "flow_tables:0=@table"]
+            words += ["--", "set", "bridge", name, f"flow_tables:{table}=@table"]
         self.vsctl(*words)
         return f"unix:{self.rundir}/{name}.mgmt"
 

@@ -158,6 +158,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "interests": f"{found['subscriptions']:,} subscriptions, {found['advertisements']:,} advertisements",
         "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
         "operations": f"{found['operations']:,} acknowledged since it started",
+        "guard": _guard_row(found["guard"]),
     }
 
 
@@ -167,6 +168,16 @@ def _links(found: Mapping[str, Any]) -> Iterator[str]:
     for kind, words in kinds.items():
         if edges := [" - ".join(edge) for edge in found.get(kind, ())]:
             yield f"{words}: {view.few(edges)}"
+
+
+def _guard_row(guard: Mapping[str, Any]) -> str:
+    if not guard["on"]:
+        return "off: hosts may send what they like"
+    worst = sorted(guard["hosts"].items(), key=lambda each: -each[1]["outside"] - each[1]["over_rate"])[:3]
+    few = [f"{host} {some['outside']:,} and {some['over_rate']:,}" for host, some in worst]
+    refused = f"refused {guard['outside']:,} events not advertised, {guard['over_rate']:,} over the rate"
+    without = f"; none at {', '.join(guard['unguarded'])}" if guard["unguarded"] else ""
+    return f"{guard['entries']:,} entries{without}; {refused}" + (f" ({', '.join(few)})" if few else "")
 
 
 def token(

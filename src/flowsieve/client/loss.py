@@ -72,6 +72,10 @@ class Stamper:
         """The dz last sent to, and the stamps as they stand: they show the loss of what nothing came after."""
         return [(Dz(bits, self._bits), self._standing(bits)) for bits in reversed(self._recent)]
 
+    def rest(self) -> None:
+        """Tell no more of what was sent so far."""
+        self._recent.clear()
+
     def _standing(self, bits: int) -> list[int]:
         stamps: list[int] = []
         for shift, counts in self._rungs:

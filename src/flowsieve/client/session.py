@@ -153,9 +153,9 @@ class Client:
         self._quiet.disturb()
         return self._outbox.seq
 
-    def _send_digests(self) -> None:
+    def _send_digests(self, last: bool = False) -> None:
         with suppress(HostError):  # the next event that is published raises it
-            self._wire.send(self._outbox.digests())
+            self._wire.send(self._outbox.last_digests() if last else self._outbox.digests())
 
     # Subscribing.
 
@@ -259,6 +259,7 @@ class Client:
 
     async def _unadvertise(self, id: str) -> None:
         del self._outbox.advertised[id]
+        self._send_digests(last=True)
         self._connection.held -= 1
         await self._connection.ask("unadv", id=id)
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import Deliver
+from flowsieve.flow.guard import Guard, GuardSettings, guard_of
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
+from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.encoding import Encoding
+from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import LiveSwitches
 from flowsieve.tasks import Tasks
+
+Guarding = Callable[[Topology], GuardSettings | None]
+
+
+def not_guarded(topology: Topology) -> GuardSettings | None:
+    """For a network whose hosts are trusted."""
+    return None
 
 
 class Watcher(Protocol):
@@ -43,7 +54,7 @@ class Core:
     """One control plane at work. `state` decides at this moment, and may be replaced by another.
 
     `deliveries` are the ports of each switch at which events are readdressed to the host there, `punts` the packets
-    that every switch hands over.
+    that every switch hands over, `guarding` how the hosts of a network are guarded, if they are.
     """
 
     state: ControlState
@@ -53,10 +64,27 @@ class Core:
     ledger: Ledger = field(default_factory=Ledger)
     deliveries: Mapping[str, Mapping[int, Deliver]] = field(default_factory=dict)
     punts: Sequence[Punt] = ()
+    guarding: Guarding = not_guarded
     watcher: Watcher = field(default_factory=NoWatcher)
     tasks: Tasks = field(default_factory=Tasks)
+    unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards
 
     def punts_of(self, switch: str) -> Sequence[Punt]:
         """The service entries of a switch: each of its ports has a limit of its own."""
         topology = self.state.topology
         return with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch))
+
+    def guarded_by(self, requests: Iterable[Request]) -> set[str]:
+        """The switches whose guards some requests are about: those of the publishers among them, if there is one."""
+        topology = self.state.topology
+        if self.guarding(topology) is None:
+            return set()
+        publishers = (request.endpoint for request in requests if request.op.side is Side.PUBLISHER)
+        return {topology.attached[host] for host in publishers}
+
+    def guard_of(self, switch: str) -> Guard:
+        """What a switch should take in, given what its hosts have advertised."""
+        topology = self.state.topology
+        settings = self.guarding(topology) if switch not in self.unguarded else None
+        advertised = self.state.advertised_at(switch) if settings is not None else {}
+        return guard_of(topology, switch, self.encoding, advertised, settings)

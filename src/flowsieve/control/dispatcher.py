@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from flowsieve.control.core import Core, NoWatcher, Watcher
+from flowsieve.control.core import Core, Guarding, NoWatcher, Watcher, not_guarded
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
@@ -30,6 +30,7 @@ from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.others import Foreign, Others
 from flowsieve.flow.proof.verify import Verdict, verify
@@ -73,6 +74,7 @@ class Dispatcher:
         punts: Sequence[Punt] = (),
         damping: DampingSettings | None = None,
         watcher: Watcher | None = None,
+        guarding: Guarding = not_guarded,
     ) -> None:
         self.patience = patience
         self._core = core = Core(
@@ -83,6 +85,7 @@ class Dispatcher:
             ledger or Ledger(),
             deliveries or {},
             punts,
+            guarding,
             watcher or NoWatcher(),
         )
         self._fleet = Fleet(core)
@@ -142,6 +145,7 @@ class Dispatcher:
                 self._fleet[switch].ask(changes)
                 asked += len(changes)
         self._core.state = state
+        self._fleet.guard_anew()  # filters may have other covers
         return asked
 
     async def grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
@@ -261,6 +265,24 @@ class Dispatcher:
         """How many flow operations switches have acknowledged."""
         return self._fleet.operations
 
+    def guard_of(self, switch: str) -> Guard:
+        """What a switch should take in."""
+        return self._core.guard_of(switch)
+
+    @property
+    def guards(self) -> dict[str, Guard]:
+        """What each switch was last made to take in."""
+        return self._fleet.guards
+
+    @property
+    def unguarded(self) -> frozenset[str]:
+        """The switches that did not take their guards, and take in everything."""
+        return frozenset(self._core.unguarded)
+
+    async def refusals(self) -> dict[str, Refusals]:
+        """What the switches that can be asked have refused of each host, since they guard it."""
+        return await self._fleet.refusals()
+
     async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
         """What the switches, or some of them, really hold: read after this was asked, for all who ask at a time.
 
@@ -331,6 +353,7 @@ class Dispatcher:
         for switch, (_, table) in before.items():
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
+        self._fleet.guard_anew()  # how closely hosts are guarded may depend on how many there are
         self._mender.grow()
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):

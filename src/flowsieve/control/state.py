@@ -18,7 +18,7 @@ from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
-from flowsieve.index.dzset import WHOLE, DzSet
+from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
@@ -272,6 +272,14 @@ class ControlState:
 
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.endpoint == host]
+
+    def advertised_at(self, switch: str) -> dict[str, DzSet]:
+        """All that the endpoints at a switch have advertised, by their names."""
+        there: dict[str, list[DzSet]] = {name: [] for name in self.topology.attached_at(switch)}
+        for interest in self.advertisements.values():
+            if interest.endpoint in there:
+                there[interest.endpoint].append(interest.dz)
+        return {name: union(sets) for name, sets in there.items() if sets}
 
     def _one_tree(self, topology: Topology) -> TreeMap:
         """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""

@@ -20,8 +20,10 @@ HOST_INTERFACE = "eth0"
 SWITCHES = "switches"  # the name of the namespace in which the bridges are
 IPV6_BITS = 64
 MAX_PORTS = 4_000  # of all switches together; one command line holds them all
-# A decision is cached for the prefix that it depends on; otherwise nearly for each address alone.
+# A decision is cached for the prefix that it depends on; otherwise nearly for each address alone. Where sources are
+# looked at, a host that forges them would fill the cache.
 FLOW_TABLE = "prefixes=ipv6_dst,ip_dst"
+ADMISSION_FLOW_TABLE = "prefixes=ipv6_src,ip_src,ipv6_dst"  # Open vSwitch has room for three
 MAX_INTERFACE_NAME = 15  # the kernel's bound
 TAKEN = frozenset({"lo", "all", "default"})
 
@@ -133,10 +135,15 @@ class Blueprint:
     def _bridge_setup(self) -> list[str]:
         """One transaction of ovs-vsctl: with one for each bridge a lab would take seconds."""
         words = ["--", "--id=@table", "create", "flow_table", FLOW_TABLE]
+        words += ["--", "--id=@admission", "create", "flow_table", ADMISSION_FLOW_TABLE]
         for switch, bridge in self._bridges.items():
             words += ["--", "add-br", bridge, "--", "set", "bridge", bridge]
             words += ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13,OpenFlow14"]
-            words += [f"other_config:datapath-id={self._numbers[switch]:016x}", "flow_tables:0=@table"]
+            words += [
+                f"other_config:datapath-id={self._numbers[switch]:016x}",
+                "flow_tables:0=@admission",
+                "flow_tables:1=@table",
+            ]
             for port in range(1, len(self.topology.neighbours(switch)) + 1):
                 interface = f"{bridge}.{port}"
                 words += ["--", "add-port", bridge, interface]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from flowsieve.control.discovery.differences import Difference
 from flowsieve.errors import BadInput
+from flowsieve.flow.guard import known_sources
+from flowsieve.header.address import Prefix
 from flowsieve.lab.blueprint import HOST_INTERFACE
 from flowsieve.lab.lab import Lab
 from flowsieve.network.names import Names
+from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.site import CLAIM, OwnSite, Site
@@ -53,6 +56,9 @@ class LabSite:
     def claim_file(self) -> Path:
         """With the lab, whatever the state: who listens at the lab's socket is its controller, and nobody else is."""
         return self._lab.directory / CLAIM
+
+    def sources(self, topology: Topology, family: int) -> Mapping[str, Prefix]:
+        return known_sources(topology, family)
 
     def fabric(self, report: Report, claim: Claim | None = None) -> Fabric:
         lab = self._lab

@@ -140,7 +140,7 @@ def bound_tables(lab: Lab, capacity: int) -> None:
     words = ["ovs-vsctl", f"--db=unix:{lab.database}", "--id=@table"]
     words += ["create", "flow_table", FLOW_TABLE, f"flow_limit={capacity}", "overflow_policy=refuse"]
     for switch in lab.topology.switches:
-        words += ["--", "set", "bridge", lab.bridge(switch), "flow_tables:0=@table"]
+        words += ["--", "set", "bridge", lab.bridge(switch), "flow_tables:1=@table"]
     carry_out(words, f"the switches take no bound of {capacity} entries")
 
 

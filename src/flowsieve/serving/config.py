@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
 from flowsieve.content.schema import shown
+from flowsieve.control.core import Guarding
 from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.flow.tables.compiler import Tables
+from flowsieve.header.address import Prefix
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
 from flowsieve.network.port_numbers import Numbers
@@ -28,6 +30,7 @@ from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
+from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, guarding
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.southbound.switch_access import SwitchAccess
@@ -44,6 +47,8 @@ KEYS = (
     "most_calls",
     "event_mac",
     "key_rotation",
+    "guard",
+    "guard_rate",
     *ACCESS_KEYS,
 )
 DEADLINE_SECONDS = 30.0
@@ -60,7 +65,8 @@ class ServiceSettings:
     `state` is the folder where the controller remembers, `http` where it takes requests besides the lab's own socket,
     `lease` how many seconds an interest outlives its client, `deadline` how long a request may wait for switches,
     `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
-    `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys.
+    `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys, `guard` whether
+    hosts are held to what they have advertised, at `guard_rate` events a second (0: any number).
     """
 
     state: Path | None = None
@@ -72,6 +78,8 @@ class ServiceSettings:
     most_calls: int = MOST_AT_ONCE
     event_mac: bool = True
     key_rotation: float = ROTATION_SECONDS
+    guard: Choice = AUTO
+    guard_rate: int = GUARD_RATE
 
     @property
     def punts(self) -> tuple[Punt, ...]:
@@ -80,15 +88,16 @@ class ServiceSettings:
         calls = (Punt.to(address, CONTROL_PORT, rate=self.inband_rate) for address in addresses)
         return (*DISCOVERY_PUNTS, *calls)
 
-    def entries(self, topology: Topology) -> int:
-        """How many entries that takes at the switch where it takes most: each port has limits of its own."""
-        return max(
+    def entries(self, topology: Topology, capacity: int | None = None) -> int:
+        """How many entries that and the guard take where it takes most: each port has limits of its own."""
+        punts = max(
             (
                 len(with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch)))
                 for switch in topology.switches
             ),
             default=len(self.punts),
         )
+        return punts + guard_entries(self.guard, topology, capacity)
 
 
 @dataclass(frozen=True)
@@ -118,15 +127,24 @@ class Config:
         own = self.path.with_suffix(".state") if self.access is not None else None
         return self.service.state or own
 
+    @property
+    def capacity(self) -> int | None:
+        """How many entries a switch has room for, if that is bounded."""
+        return self.network.capacity if self.network is not None else None
+
+    def guarding(self, sources: Callable[[Topology], Mapping[str, Prefix]]) -> Guarding:
+        """How hosts are guarded; `sources` are their own addresses, as far as they are known."""
+        return guarding(self.service.guard, self.service.guard_rate, self.capacity, sources)
+
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller without any request yet."""
-        index, network = self.index, self.network
+        index, network, capacity = self.index, self.network, self.capacity
         settings = Settings(
             budget=index.budget,
-            capacity=network.capacity if network is not None else None,
+            capacity=capacity,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
             sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
-            reserve=self.service.entries,
+            reserve=lambda topology: self.service.entries(topology, capacity),
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -248,6 +266,8 @@ def _read_service(top: Section) -> ServiceSettings:
         most_calls=_count(section, "most_calls", default.most_calls),
         event_mac=_truth(section, "event_mac", default.event_mac),
         key_rotation=_seconds(section, "key_rotation", default.key_rotation, LONGEST_ROTATION),
+        guard=_checked(section, "guard", default.guard, _is_choice, 'true, false or "auto"'),
+        guard_rate=_count(section, "guard_rate", default.guard_rate, least=0),
     )
 
 
@@ -263,9 +283,13 @@ def _addresses(section: Section) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _count(section: Section, key: str, default: int) -> int:
-    right = f"a whole number from 1 to {LARGEST_COUNT}"
-    return _checked(section, key, default, lambda it: type(it) is int and 1 <= it <= LARGEST_COUNT, right)
+def _count(section: Section, key: str, default: int, least: int = 1) -> int:
+    right = f"a whole number from {least} to {LARGEST_COUNT}"
+    return _checked(section, key, default, lambda it: type(it) is int and least <= it <= LARGEST_COUNT, right)
+
+
+def _is_choice(value: Any) -> bool:
+    return isinstance(value, bool) or value == AUTO
 
 
 def _seconds(section: Section, key: str, default: float, longest: float = LONGEST_LEASE) -> float:

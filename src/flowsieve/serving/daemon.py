@@ -81,7 +81,7 @@ class Daemon:
             raise BadInput(
                 f"{config.path} now has another schema, index or network; that takes a new start, with a new state"
             )
-        for what in ("state", "http", "inband", "inband_rate", "event_mac"):
+        for what in ("state", "http", "inband", "inband_rate", "event_mac", "guard", "guard_rate"):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         async with self.promises.allowing(config.service.lease):
@@ -144,6 +144,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
             punts=service.punts,
             damping=DampingSettings(),
             watcher=metrics,
+            guarding=config.guarding(partial(site.sources, family=config.index.encoding.family)),
         )
         switch_log = SwitchLog()
         router.add(switch_log.heard)

@@ -11,6 +11,7 @@ from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
 from flowsieve.flow.diff import changes_between
+from flowsieve.flow.guard import guard_of
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
 from flowsieve.network.mend import Edge, tree_edges
@@ -47,7 +48,7 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
         state.grow(described(state.topology, site.topology))
     async with site.fabric(lambda event: None) as fabric:
         await fabric.wait_connected(CONNECT_SECONDS)
-        start = _Start(config, state, fabric)
+        start = _Start(config, site, state, fabric)
         await start.mend()
         found = {switch: await start.changes(switch) for switch in state.topology.switches}
     return {
@@ -60,8 +61,9 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
 class _Start:
     """A controller's start, as far as switches are concerned, over a state that was recovered."""
 
-    def __init__(self, config: Config, state: ControlState, fabric: Fabric) -> None:
+    def __init__(self, config: Config, site: Site, state: ControlState, fabric: Fabric) -> None:
         self._config, self._state, self._fabric = config, state, fabric
+        self._guarding = config.guarding(partial(site.sources, family=config.index.encoding.family))
         self._switches = NumberedSwitches(fabric, lambda: state.topology)
         self._deliveries = deliveries_of(state.topology, config.index.encoding.family)
         self._closed: frozenset[Edge] = state.fenced
@@ -97,17 +99,24 @@ class _Start:
         return Counter(op.kind.name.lower() for op in [*strays, *ops]) + Counter(remove=strange)
 
     async def _service(self, switch: str) -> Counter[str]:
-        """Service entries, and the meters that limit them."""
-        topology, wanted = self._state.topology, self._config.service.punts
+        """Service entries and the guard's, and the meters that limit them."""
+        state, topology, wanted = self._state, self._state.topology, self._config.service.punts
         punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
-        todo = await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts))
-        return Counter(
-            service_install=todo.install,
-            service_remove=todo.remove,
-            meter_add=todo.new_limits,
-            meter_modify=todo.changed_limits,
-            meter_remove=todo.old_limits,
-        )
+        advertised, guarding = state.advertised_at(switch), self._guarding(topology)
+        guard = guard_of(topology, switch, self._config.index.encoding, advertised, guarding)
+        counted = Counter[str]()
+        for todo in (
+            await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts)),
+            await self._fabric.look_at_guard(switch, self._switches.guard_there(switch, guard)),
+        ):
+            counted.update(
+                service_install=todo.install,
+                service_remove=todo.remove,
+                meter_add=todo.new_limits,
+                meter_modify=todo.changed_limits,
+                meter_remove=todo.old_limits,
+            )
+        return counted
 
     async def _ports(self, switch: str) -> Counter[str]:
         """Ports to other switches that are closed, or opened; one that is not there can be neither."""

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from flowsieve.errors import FlowsieveError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
 
@@ -175,14 +176,25 @@ class LiveSwitches(Protocol):
         """
         ...
 
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this; what is there already stays. Returns once packets meet it.
+
+        Before it was asked for, a switch takes in what it did before, and a new one everything.
+        """
+        ...
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What the guard of a switch has refused at each host's port, since it is there."""
+        ...
+
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class PuntChanges:
-    """How many service entries, and limits (meters) of theirs, have to be made, changed and taken out."""
+class ServiceChanges:
+    """How many service entries or guards, and limits (meters) of theirs, have to be made, changed and taken out."""
 
     install: int = 0
     remove: int = 0
@@ -219,6 +231,10 @@ class Fabric(LiveSwitches, Protocol):
         """Wait until all switches are connected; raises a SwitchError that names those that are not."""
         ...
 
-    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> PuntChanges:
+    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> ServiceChanges:
         """What `punt` would change; nothing is changed."""
+        ...
+
+    async def look_at_guard(self, switch: str, guard: Guard) -> ServiceChanges:
+        """What `guard` would change; nothing is changed."""
         ...

@@ -12,6 +12,7 @@ from dataclasses import replace
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.network.topology import Topology
@@ -101,6 +102,21 @@ class NumberedSwitches(LiveSwitches):
     def numbered(self, switch: str, punts: Sequence[Punt]) -> list[Punt]:
         """Punts by the switch's own port numbers."""
         return [punt if punt.port == ANY_PORT else punt.at(self._number(switch, punt.port)) for punt in punts]
+
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this."""
+        await self._switches.guard(switch, self.guard_there(switch, guard))
+
+    def guard_there(self, switch: str, guard: Guard) -> Guard:
+        """A guard by the numbers that a switch has for its ports."""
+        links = tuple(self._number(switch, port) for port in guard.links)
+        gates = tuple(replace(gate, port=self._number(switch, gate.port)) for gate in guard.gates)
+        return replace(guard, links=links, gates=gates)
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What a switch has refused, at those ports that the topology has."""
+        there, port_of = await self._switches.refusals(switch), self._port_of(switch)
+        return {port: some for number, some in there.items() if (port := port_of(number)) is not None}
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from flowsieve.errors import Refused, SwitchError, TableFull, Unacknowledged
+from flowsieve.errors import GuardRefused, Refused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
 from flowsieve.network.mend import Edge
@@ -33,6 +34,8 @@ class EmbeddedFabric:
         self.deliver = deliver
         self.strangers: dict[str, tuple[Foreign, ...]] = {}  # entries of others, to be told as found
         self.hand_overs = {switch: HandOver() for switch in network.topology.switches}
+        self.guards: dict[str, Guard] = {}
+        self.guard_room = 1 << 30  # entries of a guard
         self._topology = network.topology
         self._connected: set[str] = set()
         self._stopped: set[str] = set()
@@ -103,6 +106,17 @@ class EmbeddedFabric:
         await self._reach(switch)
         self.hand_overs[switch].set(punts, self.network.now)
 
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Note what a switch should take in; what hosts send here is not looked at: none of them lies."""
+        await self._reach(switch)
+        if guard.entries > self.guard_room:
+            raise GuardRefused(switch=switch, reason=f"it has room for {self.guard_room} entries")
+        self.guards[switch] = guard
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        await self._reach(switch)
+        return {gate.port: Refusals() for gate in self.guards[switch].gates} if switch in self.guards else {}
+
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port."""
         await self._reach(switch)
@@ -156,6 +170,7 @@ class EmbeddedFabric:
         self._put_back(switch, ())
         self._fences[switch].clear()
         self.hand_overs[switch] = HandOver()
+        self.guards.pop(switch, None)
         self.connect(switch)
 
     def stop(self, switch: str) -> None:

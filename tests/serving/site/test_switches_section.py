@@ -99,8 +99,8 @@ def test_hosts_that_are_found_take_their_part_of_a_table(path: Path) -> None:
     before = state.capacity("s1")
     many = Topology.make([("s1", "s2")], {f"h{n}": "s1" for n in range(20)}, ["s1", "s2"])
     state.grow(many)
-    assert (before, state.capacity("s1")) == (100 - 3, 100 - 3 - 3 * 20 - 1)
-    assert state.capacity("s1") == 100 - config.service.entries(many)
+    assert (before, state.capacity("s1")) == (100 - 4, 100 - 4 - 3 * 20 - 1)
+    assert state.capacity("s1") == 100 - config.service.entries(many, 100)
 
 
 @pytest.mark.parametrize(

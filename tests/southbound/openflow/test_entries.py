@@ -12,7 +12,7 @@ from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import Masked, MaskedMatch, PrefixMatch
 from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, match_in
 from flowsieve.southbound.openflow.packed import match_bytes
-from flowsieve.southbound.openflow.wire import COOKIE, ProtocolError
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE, COOKIE, ProtocolError
 
 
 def prefixes(family: int) -> list[Prefix]:
@@ -53,13 +53,19 @@ def test_a_match_with_a_gap_in_its_mask_is_a_masked_one_and_with_bits_beyond_it_
 
 def stats(match: bytes, priority: int = 1016, cookie: int = COOKIE) -> bytes:
     length = 48 + len(match)
-    return struct.pack("!HBxIIHHHHHxxQQQ", length, 0, 7, 8, priority, 0, 0, 0, 0, cookie, 5, 6) + match
+    return (
+        struct.pack("!HBxIIHHHHHxxQQQ", length, CONTENT_TABLE, 7, 8, priority, 0, 0, 0, 0, cookie, 5, 6)
+        + match
+    )
 
 
 def test_entries_are_read_one_after_the_other() -> None:
     first, second = (match_bytes(PrefixMatch(Prefix(6, 0xFF0E << n, 16 + n))) for n in (0, 3))
     found = list(entries_in(stats(first) + stats(second, 9, 4)))
-    assert found == [SwitchEntry(COOKIE, 1016, first, b""), SwitchEntry(4, 9, second, b"")]
+    assert found == [
+        SwitchEntry(COOKIE, 1016, first, b"", CONTENT_TABLE, 5),
+        SwitchEntry(4, 9, second, b"", CONTENT_TABLE, 5),
+    ]
     assert found[0].flow == Flow(PrefixMatch(Prefix(6, 0xFF0E, 16)), 1016, ())
     output = struct.pack("!HH4xHHIH6x", 4, 24, 0, 16, 3, 0xFFFF)
     assert found[0]._replace(instructions=output).flow == Flow(

@@ -293,7 +293,7 @@ def test_after_a_cut_in_a_bundle_reading_tells_the_truth(bridge, tmp_path, at, p
             while held != wanted:  # a busy switch reads the cut connection late, and tells that it did
                 await told.wait()
                 held = await fabric.read(bridge.name)
-            dumped = bridge.vswitch.ofctl("dump-flows", bridge.name, "--no-stats")
+            dumped = bridge.vswitch.ofctl("dump-flows", bridge.name, "table=1", "--no-stats")
             assert dumped.count("actions=") == len(held)
             await fabric.apply(bridge.name, [install(2)])
 

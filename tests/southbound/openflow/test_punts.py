@@ -37,7 +37,7 @@ PUNTS = [CALLS, CALLS4, NEIGHBOURS]
 
 def entry(punt: Punt, meter: int, **other: object) -> SwitchEntry:
     """What a switch would hold after an installation."""
-    message = install(1, punt, meter)
+    message = install(1, punt=punt, meter=meter)
     length = (int.from_bytes(message[50:52]) + 7) // 8 * 8
     held = SwitchEntry(SERVICE_COOKIE, SERVICE_PRIORITY, message[48 : 48 + length], message[48 + length :])
     return held._replace(**other)

@@ -106,7 +106,7 @@ class Intake:
         assert not outcome.refused, outcome.refused  # only what is bounded can be full
         for entry in entries:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.ask(outcome.changes)
+        self._fleet.follow([entry.request for entry in entries], outcome.changes)
         return [Taken(outcome, way & outcome.changes.keys()) for way in ways]
 
     def _take_one(self, entry: Asked) -> Taken | BadInput:
@@ -116,7 +116,7 @@ class Intake:
             return error
         if not outcome.refused:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.ask(outcome.changes)
+        self._fleet.follow([entry.request], outcome.changes)
         return Taken(outcome, outcome.changes.keys())
 
     # Waiting.
@@ -140,7 +140,8 @@ class Intake:
                 if blocked and not blocked.isdisjoint(self._dependencies.edges(state, side, mine)):
                     await self._mender.eased()
                     continue
-                depends = self._dependencies.of(state, side, mine).union(changed)
+                guards = self._core.guarded_by([request])
+                depends = self._dependencies.of(state, side, mine).union(changed, guards)
             await self._fleet.reached(depends)
             if self._core.state.trees is trees:
                 return
@@ -165,5 +166,5 @@ class Intake:
         there = request.id in state.interests(request.op.side)
         if there and self._core.ledger.brought(request, entry.origin):
             back = Request(request.op.reverse, request.id, request.endpoint)
-            self._fleet.ask(state.step([back]).changes)
+            self._fleet.follow([back], state.step([back]).changes)
         self._core.ledger.undone(request, entry.origin, entry.kind, entry.why)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from flowsieve.control.core import Core
+from flowsieve.control.request import Request
 from flowsieve.control.switches.belief import Belief
 from flowsieve.control.switches.looks import Looks
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
@@ -14,6 +15,7 @@ from flowsieve.control.switches.table_room import TableRoom
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
+from flowsieve.flow.guard import Guard, Refusals
 
 
 class Fleet:
@@ -62,6 +64,17 @@ class Fleet:
         for switch, some in changes.items():
             self[switch].ask(some)
 
+    def follow(self, requests: Iterable[Request], changes: Mapping[str, list[Change]]) -> None:
+        """Have tables changed for some requests, and let in what their hosts may send from now on, or no more."""
+        self.ask(changes)
+        for switch in self._core.guarded_by(requests):
+            self[switch].guard_anew()
+
+    def guard_anew(self) -> None:
+        """Have every switch take in what its hosts may send now."""
+        for each in self:
+            each.guard_anew()
+
     def connected(self, switch: str) -> None:
         """A switch can be asked from now on."""
         self.reachable.add(switch)
@@ -105,6 +118,27 @@ class Fleet:
         """What the switches that can be asked, or some of these, really hold; not the entries of other owners."""
         some = self.reachable if switches is None else self.reachable.intersection(switches)
         return await self._looks.tables(sorted(some))
+
+    @property
+    def guards(self) -> dict[str, Guard]:
+        """What each switch was last made to take in; one that never connected is not among them."""
+        return {each.switch: each.guard for each in self if each.guard is not None}
+
+    async def refusals(self) -> dict[str, Refusals]:
+        """What the guards of the switches that can be asked have refused of each host."""
+        topology, reachable = self._core.state.topology, sorted(self.reachable)
+        asked = (self._core.switches.refusals(switch) for switch in reachable)
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        found: dict[str, Refusals] = {}
+        for switch, some in zip(reachable, told, strict=True):
+            if isinstance(some, SwitchError):
+                continue  # it went meanwhile
+            if isinstance(some, BaseException):
+                raise some
+            for host in topology.attached_at(switch):
+                if (port := topology.port(switch, host)) in some:
+                    found[host] = some[port]
+        return found
 
     def close(self) -> None:
         """Look at nothing any more."""

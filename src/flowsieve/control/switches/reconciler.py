@@ -14,8 +14,9 @@ from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.belief import Belief
-from flowsieve.errors import Refused, SwitchError, TableFull
+from flowsieve.errors import GuardRefused, Refused, SwitchError, TableFull
 from flowsieve.flow.diff import Change, apply_changes, changes_between
+from flowsieve.flow.guard import Guard
 from flowsieve.index.dz import Dz
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class Reconciler:
         self._connected = False
         self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
+        self.guard: Guard | None = None  # what it was last made to take in
+        self._guard_due = True
         self._wake = asyncio.Event()
         self._waiting: deque[tuple[int, Waiter]] = deque()  # in the order of what they wait for
 
@@ -75,6 +78,7 @@ class Reconciler:
     def connected(self) -> None:
         """The switch can be asked; what it holds has to be read."""
         self._connected = True
+        self._core.unguarded.discard(self.switch)
         self.doubt("its table was not read yet")
 
     def disconnected(self, reason: str) -> None:
@@ -86,6 +90,11 @@ class Reconciler:
         self.belief.known = False
         self.trouble = why
         self._doubts += 1
+        self.guard_anew()
+
+    def guard_anew(self) -> None:
+        """What the switch's hosts may send has changed, or it is not known what the switch takes in."""
+        self._guard_due = True
         self._asked += 1
         self._wake.set()
 
@@ -139,13 +148,18 @@ class Reconciler:
             }
         version, changes, self._pending = self._asked, list(self._pending.values()), {}
         steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
+        work: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
         if strays or ops:
-            try:
-                await core.switches.apply(self.switch, strays + ops)
-            except TableFull as error:
-                raise self._own(error, steps, len(strays)) from error
-            if self._doubts != doubts:
-                return
+            work.append(core.switches.apply(self.switch, strays + ops))
+        # Together, since each is followed by a wait for the switch's packets to meet it.
+        for failure in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(failure, TableFull):
+                raise self._own(failure, steps, len(strays)) from failure
+            if failure is not None:
+                raise failure
+        if self._doubts != doubts:
+            return
+        if strays or ops:
             belief.acknowledge(steps)
             self.operations += len(strays) + len(ops)
             if not known:
@@ -166,6 +180,21 @@ class Reconciler:
         held = dict(self.belief.held)
         apply_changes(held, steps[: max(0, error.at - strays)])
         return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=error.at)
+
+    async def _guard(self) -> None:
+        """Have the switch take in what it should; one that cannot be guarded takes in everything, and that is told."""
+        core, self._guard_due = self._core, False
+        guard = core.guard_of(self.switch)
+        try:
+            await core.switches.guard(self.switch, guard)
+        except GuardRefused as error:
+            if self.switch in core.unguarded:
+                raise
+            log.warning("%s; what its hosts send is not checked until it connects anew", error)
+            core.unguarded.add(self.switch)
+            guard = core.guard_of(self.switch)
+            await core.switches.guard(self.switch, guard)
+        self.guard = guard
 
     def _tell(self) -> None:
         waiting, reached = self._waiting, self._reached

@@ -22,6 +22,7 @@ from flowsieve.protocol.answer import answer_of
 from flowsieve.scenario.plain import plain_verdict
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.chores import at_work
+from flowsieve.serving.guard_counts import GuardCounts
 from flowsieve.serving.http import views
 from flowsieve.serving.http.flows_answer import FlowsAnswer
 from flowsieve.serving.http.http_connection import Respond
@@ -45,7 +46,7 @@ EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
 def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
     """The application: one function for each path."""
     app = FastAPI(title="flowsieve", description=__doc__)
-    tables = FlowsAnswer(dispatcher)
+    tables, counts = FlowsAnswer(dispatcher), GuardCounts(dispatcher)
 
     @app.exception_handler(FlowsieveError)
     async def known_error(request: Request, error: FlowsieveError) -> Response:
@@ -75,8 +76,9 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
 
     @app.get("/v1/status")
     async def status() -> dict[str, Any]:
-        """The controller and its network in a few figures."""
-        return views.status(dispatcher, metrics.floods if metrics is not None else {})
+        """The controller and its network in a few figures, and what guards have refused of hosts."""
+        found = views.status(dispatcher, metrics.floods if metrics is not None else {})
+        return {**found, "guard": views.guard(dispatcher, await counts.now())}
 
     @app.get("/v1/topology")
     async def topology() -> dict[str, Any]:
@@ -102,9 +104,9 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
         return plain_verdict(await dispatcher.verify(), None)
 
     @app.get("/v1/quote")
-    async def quote(host: str, filter: str) -> dict[str, Any]:
-        """What a subscription would cost, before it is made."""
-        return views.quote(dispatcher, host, filter)
+    async def quote(host: str, filter: str, op: str = "sub") -> dict[str, Any]:
+        """What a subscription (or, with op = adv, an advertisement) would cost, before it is made."""
+        return views.quote(dispatcher, host, filter, op)
 
     @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
     async def explain(request: Request) -> dict[str, Any]:

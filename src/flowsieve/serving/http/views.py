@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from itertools import count
 from typing import Any
 
@@ -12,12 +13,14 @@ from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
+from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import explain
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
 
 MOST_TOLD = 20  # entries of others at one switch
+QUOTED = {"sub": Op.SUBSCRIBE, "adv": Op.ADVERTISE}
 
 
 def health(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -55,6 +58,19 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
             for switch in state.topology.switches
             if (entries := dispatcher.foreign(switch))
         },
+    }
+
+
+def guard(dispatcher: Dispatcher, refused: Mapping[str, Refusals]) -> dict[str, Any]:
+    """Whether hosts are held to what they have advertised, what that takes, and what was refused of whom."""
+    guards = dispatcher.guards.values()
+    return {
+        "on": not all(each.open for each in guards),
+        "entries": sum(each.entries for each in guards),
+        "unguarded": sorted(dispatcher.unguarded),
+        "outside": sum(each.outside for each in refused.values()),
+        "over_rate": sum(each.over_rate for each in refused.values()),
+        "hosts": {host: asdict(each) for host, each in sorted(refused.items()) if each != Refusals()},
     }
 
 
@@ -96,18 +112,24 @@ async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, ob
     return found
 
 
-def quote(dispatcher: Dispatcher, host: str, text: str) -> dict[str, Any]:
-    """What a subscription would cost in entries, without making it."""
+def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict[str, Any]:
+    """What a subscription or an advertisement would cost in entries, the guard's too, without making it."""
     state = dispatcher.state
     check_host(state.topology, host)
     wanted = Filter.parse(text, state.plan.schema)
-    id = next(name for n in count() if (name := f"quote-{n}") not in state.subscriptions)
-    request = Request(Op.SUBSCRIBE, id, host, wanted)
+    if op not in QUOTED:
+        raise BadInput(f"there is no price for {op!r}; right is {' or '.join(QUOTED)}")
+    there = state.interests(QUOTED[op].side)
+    id = next(name for n in count() if (name := f"quote-{n}") not in there)
+    request, home = Request(QUOTED[op], id, host, wanted), state.topology.attached[host]
     before = {switch: len(state.table(switch)) for switch in state.topology.switches}
+    guarded = dispatcher.guard_of(home).entries
     with dispatcher.supposed(request) as outcome:
         after = {switch: len(state.table(switch)) for switch in outcome.changes}
+        more = dispatcher.guard_of(home).entries - guarded
     return {
         "entries": {switch: size - before[switch] for switch, size in after.items()},
+        "guard": {home: more} if more else {},
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,

@@ -64,7 +64,10 @@ def _switches(sources: Sources) -> Iterator[Metric]:
             capacity.add_metric([switch], room)
         reached.add_metric([switch], switch in connected)
         settled.add_metric([switch], switch not in troubles)
-    yield from (flows, capacity, reached, settled, hindered)
+    guarded = _gauge("guard_entries", "Entries by which a switch takes in events", "switch")
+    for switch, guard in dispatcher.guards.items():
+        guarded.add_metric([switch], guard.entries)
+    yield from (flows, capacity, reached, settled, hindered, guarded)
     yield _one("switches", "Switches of the network", len(state.topology.switches))
     there = connected.intersection(state.topology.switches)
     yield _one("switches_connected", "Switches that are connected", len(there))

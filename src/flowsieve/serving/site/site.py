@@ -11,6 +11,7 @@ from typing import Protocol
 from flowsieve.control.discovery.differences import Difference
 from flowsieve.control.discovery.growth import without
 from flowsieve.errors import BadInput, BadTopology
+from flowsieve.header.address import Prefix
 from flowsieve.header.host_groups import host_addresses
 from flowsieve.network.mend import edges_of
 from flowsieve.network.names import Names, SwitchId
@@ -68,6 +69,10 @@ class Site(Protocol):
         """The switches, not connected yet; ports have the switches' own numbers. Who has no claim only looks."""
         ...
 
+    def sources(self, topology: Topology, family: int) -> Mapping[str, Prefix]:
+        """The addresses that hosts of a network send from, as far as they are known."""
+        ...
+
     def tell_tokens(self, tokens: Tokens) -> None: ...
 
     def more(self, config: Config) -> tuple[str, ...]:
@@ -117,6 +122,10 @@ class OwnSite:
     @property
     def claim_file(self) -> Path:
         return self.folder / CLAIM
+
+    def sources(self, topology: Topology, family: int) -> Mapping[str, Prefix]:
+        """A real host has the addresses that its operator gave it; nobody tells them here."""
+        return {}
 
     def fabric(self, report: Report, claim: Claim | None = None) -> Fabric:
         return fabric_of(self.access, self._unknown, report, claim)

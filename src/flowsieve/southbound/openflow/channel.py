@@ -9,9 +9,10 @@ from functools import partial
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.errors import SwitchError, TableFull, Unacknowledged
+from flowsieve.errors import GuardRefused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign
 from flowsieve.flow.punt import Punt
 from flowsieve.header.address import Prefix
@@ -30,9 +31,17 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, within
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
     EntriesListed,
+    MetersCounted,
     MetersListed,
     Notice,
     PortsListed,
+)
+from flowsieve.southbound.openflow.guards import (
+    GROUPS,
+    GuardChanges,
+    guard_changes,
+    guard_entries,
+    refusals_in,
 )
 from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
 from flowsieve.southbound.openflow.packed import match_bytes
@@ -41,10 +50,12 @@ from flowsieve.southbound.openflow.punts import Changes, changes
 from flowsieve.southbound.openflow.roles import RoleStatus
 from flowsieve.southbound.openflow.strangers import foreign_in
 from flowsieve.southbound.openflow.switch_session import Lost, Rejected, SwitchSession, Timing
-from flowsieve.southbound.openflow.wire import Monitored, PacketIn
+from flowsieve.southbound.openflow.tables import sorted_out
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE, GUARD_COOKIE, Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_WAITING = 1024  # requests to one switch
+OPEN = tuple(entry for group in GROUPS for entry in guard_entries(Guard(group)))  # takes in everything
 
 
 class Channel:
@@ -79,6 +90,8 @@ class Channel:
         self._connected = asyncio.Event()
         self._tables, self._ports, self._looks = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._waiting = 0
+        self._opens = True  # until somebody says what the switch is to take in, it takes in everything
+        self._opened: SwitchSession | None = None  # the one on which it was made to
 
     # Connections.
 
@@ -159,6 +172,7 @@ class Channel:
         elif session is not self._session:
             return  # it is not ours yet, and all of that is read when it is
         elif isinstance(notice, Monitored):
+            self._opened = None
             self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
@@ -196,40 +210,43 @@ class Channel:
         """Have a batch carried out as a whole, or raise why nothing of it was, or why that is unknown."""
         try:
             async with self._in_turn(self._tables, known=True) as session:
+                also = OPEN if self._opens and self._opened is not session else ()
                 try:
-                    await session.ask(session.connection.apply(ops), BatchApplied)
+                    await session.ask(session.connection.apply(ops, also), BatchApplied)
                 except Rejected as why:
                     raise await self._refusal(session, ops, why) from None
+                self._opened = session
         except Lost as error:
             raise Unacknowledged(switch=self.switch, reason=str(error)) from error
 
     async def read(self, groups: Sequence[Prefix]) -> tuple[tuple[Flow, ...], int]:
         """What the switch holds of ours and within our groups; with that it is known again.
 
-        Entries that no `Flow` can describe are removed; their number comes second.
+        Entries that no `Flow` can describe, and those in the wrong table, are removed; their number comes second.
         """
         refused = f"switch {self.switch} does not remove entries"
         async with self._asking(self._tables, f"switch {self.switch} cannot be read", refused) as session:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
             there = within(listed.entries, groups)
-            said = await in_slices(_flow_of, there)
-            strangers = [entry for entry, flow in zip(there, said, strict=True) if flow is None]
-            if strangers:
-                await session.ask(session.connection.remove(strangers), BatchApplied)
+            sorting = sorted_out(there, await in_slices(_flow_of, there))
+            if sorting.remove:
+                admits = any(entry.admits for entry in listed.entries)
+                handed_on = OPEN if sorting.take_over and not admits else ()
+                made = (*sorting.take_over, *handed_on)
+                await session.ask(session.connection.rearrange(made, sorting.remove), BatchApplied)
             if self._session is session:
                 self.unknown = None
             self.foreign = foreign_in(listed.entries, groups)
-            flows = [flow for flow in said if flow is not None]
-            return tuple(sorted(flows, key=_by_key)), len(strangers)
+            return tuple(sorted(sorting.flows, key=_by_key)), len(sorting.remove)
 
     async def look(self, groups: Sequence[Prefix], leisure: Leisure) -> tuple[tuple[Flow, ...], int]:
         """What `read` would give, and how many entries it would remove; what is unknown stays so."""
         async with self._asking(self._looks, f"switch {self.switch} cannot be looked at") as session:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
         self.foreign = foreign_in(listed.entries, groups)
-        said = await leisure.each(_flow_of, within(listed.entries, groups))
-        flows = [flow for flow in said if flow is not None]
-        return tuple(sorted(flows, key=_by_key)), len(said) - len(flows)
+        there = within(listed.entries, groups)
+        sorting = sorted_out(there, await leisure.each(_flow_of, there))
+        return tuple(sorted(sorting.flows, key=_by_key)), len(sorting.remove)
 
     async def list_ports(self) -> tuple[Port, ...]:
         """The ports that the switch has."""
@@ -268,6 +285,36 @@ class Channel:
             self._looks, f"what switch {self.switch} hands over cannot be read"
         ) as session:
             return await _punts_to_change(session, punts)
+
+    async def guard(self, guard: Guard) -> GuardChanges:
+        """Make what the switch takes in exactly this; says what had to be changed."""
+        self._opens = False
+        async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
+            ask, connection = session.ask, session.connection
+            todo = await _guard_to_change(session, guard)
+            try:
+                for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
+                    if some:
+                        await ask(connection.change_meters(some, how), BatchApplied)
+                if todo.entries:
+                    await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
+                if todo.old_meters:
+                    await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+            except Rejected as why:
+                raise GuardRefused(switch=self.switch, reason=str(why)) from None
+            return todo
+
+    async def look_at_guard(self, guard: Guard) -> GuardChanges:
+        """What `guard` would change; nothing is changed."""
+        async with self._asking(self._looks, f"what switch {self.switch} takes in cannot be read") as session:
+            return await _guard_to_change(session, guard)
+
+    async def refusals(self) -> dict[int, Refusals]:
+        """What the guard has refused at each host's port."""
+        async with self._asking(self._looks, f"the guard of switch {self.switch} cannot be read") as session:
+            ask, connection = session.ask, session.connection
+            entries = (await ask(connection.list_service(GUARD_COOKIE), EntriesListed)).entries
+            return refusals_in(entries, (await ask(connection.count_meters(), MetersCounted)).counts)
 
     async def send_packet(self, port: int, data: bytes) -> None:
         """Have the switch send a packet out of a port."""
@@ -325,7 +372,7 @@ class Channel:
     async def _refusal(
         self, session: SwitchSession, ops: Sequence[FlowOp], why: Rejected
     ) -> SwitchError | TableFull:
-        if why.op_index is None:
+        if why.op_index is None or why.op_index >= len(ops):
             return SwitchError(f"switch {self.switch} refused a batch: {why}")
         if not why.failure.table_full:
             flow = ops[why.op_index].flow
@@ -336,7 +383,11 @@ class Channel:
         # The switch does not say how much room it has: it had room for what the owner held when it came to that one.
         listed = await session.ask(session.connection.list_entries(), EntriesListed)
         owner = ops[why.op_index].flow.owner
-        own = [entry for entry in listed.entries if entry.owner == owner and not entry.service]
+        own = [
+            entry
+            for entry in listed.entries
+            if entry.table == CONTENT_TABLE and entry.owner == owner and not entry.service
+        ]
         held = {(entry.match, entry.priority) for entry in own}
         for op in ops[: why.op_index]:
             key = match_bytes(op.flow.match), op.flow.priority
@@ -356,6 +407,13 @@ async def _punts_to_change(session: SwitchSession, punts: Sequence[Punt]) -> Cha
     entries = (await session.ask(session.connection.list_service(), EntriesListed)).entries
     meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
     return changes(entries, meters, punts)
+
+
+async def _guard_to_change(session: SwitchSession, guard: Guard) -> GuardChanges:
+    """What makes a switch take in what is wanted."""
+    entries = (await session.ask(session.connection.list_service(GUARD_COOKIE), EntriesListed)).entries
+    meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
+    return guard_changes(entries, meters, guard)
 
 
 def _flow_of(entry: SwitchEntry) -> Flow | None:

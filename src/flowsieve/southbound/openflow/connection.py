@@ -20,8 +20,9 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
-from flowsieve.southbound.openflow.entries import SwitchEntry, delete_strict
+from flowsieve.southbound.openflow.entries import SwitchEntry, add, delete_strict
 from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready, RoleTold
+from flowsieve.southbound.openflow.guards import meter_counts_request
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
 from flowsieve.southbound.openflow.punts import Meter, install, meter_mod, meters_request, service_request
@@ -65,37 +66,45 @@ class OpenFlowConnection:
 
     # What we ask.
 
-    def apply(self, ops: Sequence[FlowOp]) -> int:
-        """Have a batch carried out, as a whole; the number of the request comes back in its event."""
+    def apply(self, ops: Sequence[FlowOp], also: Sequence[SwitchEntry] = ()) -> int:
+        """Have a batch carried out, as a whole; the number of the request comes back in its event.
+
+        The entries `also` are made with it.
+        """
 
         def packed(first: int, bundle: int) -> Iterator[bytes]:
             for at in range(0, len(ops), CHUNK):
                 yield self._packer.pack(first + at, ops[at : at + CHUNK], bundle)
+            for xid, entry in enumerate(also, first + len(ops)):
+                yield wire.bundle_add(xid, bundle, add(xid, entry))
 
-        return self._begin(len(ops), packed)
+        return self._begin(len(ops) + len(also), packed)
 
-    def remove(self, entries: Sequence[SwitchEntry]) -> int:
-        """Have entries removed whatever they match, as a batch."""
-        return self.serve((), entries)
+    def rearrange(self, made: Sequence[SwitchEntry], removed: Sequence[SwitchEntry]) -> int:
+        """Have entries made as they are, and then others removed whatever they match, as a batch."""
+        return self._bundle(
+            [
+                *(partial(add, entry=entry) for entry in made),
+                *(partial(delete_strict, entry=entry) for entry in removed),
+            ]
+        )
 
     def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]) -> int:
         """Have service entries made, each with the number of its meter, and others removed, as a batch."""
-
-        def packed(first: int, bundle: int) -> Iterator[bytes]:
-            for xid, entry in enumerate(removed, first):
-                yield wire.bundle_add(xid, bundle, delete_strict(xid, entry))
-            for xid, (punt, meter) in enumerate(punts, first + len(removed)):
-                yield wire.bundle_add(xid, bundle, install(xid, punt, meter))
-
-        return self._begin(len(punts) + len(removed), packed)
+        return self._bundle(
+            [
+                *(partial(delete_strict, entry=entry) for entry in removed),
+                *(partial(install, punt=punt, meter=meter) for punt, meter in punts),
+            ]
+        )
 
     def list_entries(self) -> int:
         """Ask for all entries."""
         return self._list(wire.ListKind.ENTRIES, wire.entries_request)
 
-    def list_service(self) -> int:
-        """Ask for the service entries."""
-        return self._list(wire.ListKind.ENTRIES, service_request)
+    def list_service(self, cookie: int = wire.SERVICE_COOKIE) -> int:
+        """Ask for the service entries with a cookie."""
+        return self._list(wire.ListKind.ENTRIES, partial(service_request, cookie=cookie))
 
     def list_ports(self) -> int:
         """Ask for all ports."""
@@ -104,6 +113,10 @@ class OpenFlowConnection:
     def list_meters(self) -> int:
         """Ask for all meters."""
         return self._list(wire.ListKind.METERS, meters_request)
+
+    def count_meters(self) -> int:
+        """Ask what all meters have counted."""
+        return self._list(wire.ListKind.METER_COUNTS, meter_counts_request)
 
     def fence(self, port: Port, closed: bool) -> int:
         """Have a port fenced or opened."""
@@ -277,6 +290,15 @@ class OpenFlowConnection:
             self._out.append(message(xid))
         self._out.append(wire.barrier(last))
         return xids[0]
+
+    def _bundle(self, messages: Sequence[Callable[[int], bytes]]) -> int:
+        """Have messages, each made for its xid, carried out as a batch."""
+
+        def packed(first: int, bundle: int) -> Iterator[bytes]:
+            for xid, message in enumerate(messages, first):
+                yield wire.bundle_add(xid, bundle, message(xid))
+
+        return self._begin(len(messages), packed)
 
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:
         assert self.state is ConnectionState.READY and self._batch is None and count > 0

@@ -20,9 +20,19 @@ from flowsieve.southbound.openflow.packed import (
     SOURCES,
     match_bytes,
 )
-from flowsieve.southbound.openflow.wire import ETH_TYPES, SERVICE_COOKIE, TABLE, ProtocolError, owner_of
+from flowsieve.southbound.openflow.wire import (
+    ADMISSION_TABLE,
+    CONTENT_TABLE,
+    ETH_TYPES,
+    GUARD_COOKIE,
+    SERVICE_COOKIE,
+    ProtocolError,
+    owner_of,
+)
 
-_STATS = struct.Struct("!HB9xH10xQ16xHH")  # length, table, priority, cookie; kind and length of the match
+_STATS = struct.Struct(
+    "!HB9xH10xQQ8xHH"
+)  # length, table, priority, cookie, packets; kind and length of the match
 _MATCH_AT = _STATS.size - 4
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
@@ -46,7 +56,8 @@ class SwitchEntry(NamedTuple):
     priority: int
     match: bytes
     instructions: bytes
-    table: int = TABLE
+    table: int = CONTENT_TABLE
+    packets: int = 0  # that have met it
 
     @property
     def ours(self) -> bool:
@@ -60,8 +71,13 @@ class SwitchEntry(NamedTuple):
 
     @property
     def service(self) -> bool:
-        """Whether it is an entry of ours that hands packets to the controller."""
-        return self.cookie == SERVICE_COOKIE
+        """Whether it is an entry of ours that hands packets to the controller, or says what is taken in."""
+        return self.cookie in (SERVICE_COOKIE, GUARD_COOKIE)
+
+    @property
+    def admits(self) -> bool:
+        """Whether it is one of those that say what is taken in."""
+        return self.cookie == GUARD_COOKIE and self.table == ADMISSION_TABLE
 
     @property
     def destination(self) -> Prefix | None:
@@ -84,37 +100,49 @@ def entries_in(body: bytes) -> Iterator[SwitchEntry]:
     while at < len(body):
         if len(body) - at < _STATS.size + 4:
             raise ProtocolError(f"an entry is cut off at byte {at} of {len(body)}")
-        length, table, priority, cookie, kind, match_length = _STATS.unpack_from(body, at)
+        length, table, priority, cookie, packets, kind, match_length = _STATS.unpack_from(body, at)
         match_at, end = at + _MATCH_AT, at + length
         instructions_at = match_at + (match_length + 7) // 8 * 8
         if kind != ofp.OFPMT_OXM or match_length < 4 or instructions_at > end or end > len(body):
             raise ProtocolError(f"an entry of length {length} at byte {at} of {len(body)} does not add up")
-        yield SwitchEntry(cookie, priority, body[match_at:instructions_at], body[instructions_at:end], table)
+        match, instructions = body[match_at:instructions_at], body[instructions_at:end]
+        yield SwitchEntry(cookie, priority, match, instructions, table, packets)
         at = end
 
 
 def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[SwitchEntry]:
     """The content entries to be kept in order: with the cookie of an owner, or for destinations in our groups.
 
-    Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry.
+    Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry, unless it
+    says what is taken in.
     """
     wide = tuple(groups)
     return [
         entry
         for entry in entries
-        if entry.table == TABLE
+        if entry.table in (ADMISSION_TABLE, CONTENT_TABLE)
+        and not entry.admits
         and ((entry.ours and not entry.service) or _in_groups(entry.destination, wide))
     ]
 
 
 def delete_strict(xid: int, entry: SwitchEntry) -> bytes:
     """The message that removes exactly this entry, whatever it matches."""
+    return _mod(xid, ofp.OFPFC_DELETE_STRICT, 0, entry, entry.match)
+
+
+def add(xid: int, entry: SwitchEntry) -> bytes:
+    """The message that makes this entry, in the place of one with the same match and priority."""
+    return _mod(xid, ofp.OFPFC_ADD, entry.cookie, entry, entry.match + entry.instructions)
+
+
+def _mod(xid: int, command: int, cookie: int, entry: SwitchEntry, body: bytes) -> bytes:
     head = struct.pack(
         "!BBHIQQBBHHHIIIHH",
-        ofp.OFP_VERSION, ofp.OFPT_FLOW_MOD, 48 + len(entry.match), xid, 0, 0, entry.table,
-        ofp.OFPFC_DELETE_STRICT, 0, 0, entry.priority, ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
+        ofp.OFP_VERSION, ofp.OFPT_FLOW_MOD, 48 + len(body), xid, cookie, 0, entry.table, command, 0, 0,
+        entry.priority, ofp.OFP_NO_BUFFER, ofp.OFPP_ANY, ofp.OFPG_ANY, 0, 0,
     )  # fmt: skip
-    return head + entry.match
+    return head + body
 
 
 def _in_groups(prefix: Prefix | None, groups: tuple[Prefix, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flowsieve.southbound.openflow.entries import SwitchEntry
+from flowsieve.southbound.openflow.guards import MeterCount
 from flowsieve.southbound.openflow.ports import Port
 from flowsieve.southbound.openflow.punts import Meter
 from flowsieve.southbound.openflow.roles import RoleReply, RoleStatus
@@ -62,6 +63,13 @@ class MetersListed(NamedTuple):
     meters: tuple[Meter, ...]
 
 
-Listing = EntriesListed | PortsListed | MetersListed
+class MetersCounted(NamedTuple):
+    """What the switch's meters have counted."""
+
+    request: int
+    counts: tuple[MeterCount, ...]
+
+
+Listing = EntriesListed | PortsListed | MetersListed | MetersCounted
 Notice = PacketIn | PortStatus | Monitored | RoleStatus  # what a switch tells unasked
 ConnectionEvent = Ready | BatchApplied | BatchRefused | RoleTold | Listing | Notice

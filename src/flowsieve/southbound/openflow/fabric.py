@@ -11,31 +11,32 @@ from typing import Self
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
-from flowsieve.header.tag import POOLS
 from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import (
     Claim,
     Connected,
     Disconnected,
     Fabric,
-    PuntChanges,
     Report,
+    ServiceChanges,
     SwitchEvent,
 )
 from flowsieve.southbound.leisure import Leisure
 from flowsieve.southbound.openflow.channel import Channel
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.datapath_sync import DatapathBehind, DatapathSync
+from flowsieve.southbound.openflow.guards import GROUPS, GuardChanges
 from flowsieve.southbound.openflow.mastership import Mastership
 from flowsieve.southbound.openflow.ports import MAX_PORT
+from flowsieve.southbound.openflow.punts import Changes
 from flowsieve.southbound.openflow.rejected_peers import RejectedPeers
 from flowsieve.southbound.openflow.switch_session import Lost, SwitchSession, Timing
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.tasks import Tasks
 
-GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 MAX_PRIORITY = 0xFFFF
 MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
@@ -199,11 +200,24 @@ class OpenFlowFabric(Fabric):
         if await self._channel(switch).punt(punts):
             await self._datapath.follow()
 
-    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> PuntChanges:
+    async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> ServiceChanges:
         """What `punt` would change; nothing is changed."""
-        todo = await self._channel(switch).look_at_punts(punts)
-        counts = todo.install, todo.remove, todo.new_meters, todo.changed_meters, todo.old_meters
-        return PuntChanges(*map(len, counts))
+        return _counted(await self._channel(switch).look_at_punts(punts))
+
+    async def guard(self, switch: str, guard: Guard) -> None:
+        """Make what a switch takes in exactly this; returns once packets meet it."""
+        async with self._followed(switch) as channel:
+            changed = await channel.guard(guard)
+            if changed.entries or switch in self._behind:
+                await self._datapath.follow(removed=bool(changed.remove) or switch in self._behind)
+
+    async def look_at_guard(self, switch: str, guard: Guard) -> ServiceChanges:
+        """What `guard` would change; nothing is changed."""
+        return _counted(await self._channel(switch).look_at_guard(guard))
+
+    async def refusals(self, switch: str) -> Mapping[int, Refusals]:
+        """What the guard of a switch has refused at each host's port."""
+        return await self._channel(switch).refusals()
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port; nobody says whether it did."""
@@ -314,3 +328,8 @@ class OpenFlowFabric(Fabric):
             hint = nearest(switch, self._channels) or f"; there are {few}"
             raise BadTopology(f"there is no switch {switch!r}{hint}")
         return self._channels[switch]
+
+
+def _counted(todo: Changes | GuardChanges) -> ServiceChanges:
+    counts = todo.install, todo.remove, todo.new_meters, todo.changed_meters, todo.old_meters
+    return ServiceChanges(*map(len, counts))

@@ -11,7 +11,14 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Output
 from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
-from flowsieve.southbound.openflow.wire import BUNDLE_FLAGS, COMMANDS, ETH_TYPES, TABLE, VERSION, cookie_of
+from flowsieve.southbound.openflow.wire import (
+    BUNDLE_FLAGS,
+    COMMANDS,
+    CONTENT_TABLE,
+    ETH_TYPES,
+    VERSION,
+    cookie_of,
+)
 
 # Header; cookie, its mask and the table as one; command; timeouts; priority; all up to the match as one.
 _FLOW_MOD = struct.Struct("!2sHI17sB4sH16s")
@@ -99,7 +106,7 @@ def match_bytes(match: Match) -> bytes:
 
 def _mark(owner: int | None) -> bytes:
     """The cookie of an owner's entry, its mask and the table."""
-    return struct.pack("!QQB", cookie_of(owner), 0, TABLE)
+    return struct.pack("!QQB", cookie_of(owner), 0, CONTENT_TABLE)
 
 
 class Packer:

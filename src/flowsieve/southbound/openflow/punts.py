@@ -20,10 +20,10 @@ from flowsieve.header.address import address_text
 from flowsieve.header.frame import UDP
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.wire import (
+    ADMISSION_TABLE,
     FIELDS,
     PROTOCOL,
     SERVICE_COOKIE,
-    TABLE,
     ProtocolError,
     entry_mod,
     to_bytes,
@@ -111,22 +111,23 @@ def meters_request(xid: int) -> bytes:
     return to_bytes(parser.OFPMeterConfigStatsRequest(PROTOCOL, 0, ofp.OFPM_ALL), xid)
 
 
-def service_request(xid: int) -> bytes:
-    """Ask for the service entries, and no others."""
+def service_request(xid: int, cookie: int) -> bytes:
+    """Ask for the service entries with a cookie, and no others."""
     request = parser.OFPFlowStatsRequest(
-        PROTOCOL, table_id=TABLE, cookie=SERVICE_COOKIE, cookie_mask=0xFFFF_FFFF_FFFF_FFFF
+        PROTOCOL, table_id=ADMISSION_TABLE, cookie=cookie, cookie_mask=0xFFFF_FFFF_FFFF_FFFF
     )
     return to_bytes(request, xid)
 
 
-def install(xid: int, punt: Punt, meter: int) -> bytes:
+def install(xid: int, *, punt: Punt, meter: int) -> bytes:
     """The entry that hands packets over, whole, as far as its meter lets them through."""
     to_controller = parser.OFPActionOutput(ofp.OFPP_CONTROLLER, ofp.OFPCML_NO_BUFFER)
     instructions = [
         parser.OFPInstructionMeter(meter),
         parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [to_controller]),
     ]
-    mod = entry_mod(ofp.OFPFC_ADD, SERVICE_COOKIE, punt.priority, _match(punt), instructions)
+    match = _match(punt)
+    mod = entry_mod(ofp.OFPFC_ADD, ADMISSION_TABLE, SERVICE_COOKIE, punt.priority, match, instructions)
     return to_bytes(mod, xid)
 
 

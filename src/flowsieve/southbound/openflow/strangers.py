@@ -21,7 +21,7 @@ from flowsieve.protocol.addresses import EVENT_PORT
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST
 from flowsieve.southbound.openflow.ports import MAX_PORT
-from flowsieve.southbound.openflow.wire import SERVICE_COOKIE, TABLE
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE, SERVICE_COOKIE
 
 _INSTRUCTION = struct.Struct("!HH")
 _ACTION = struct.Struct("!HHI")
@@ -51,18 +51,18 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
     wide = tuple(groups)
     ours, theirs = list[SwitchEntry](), list[SwitchEntry]()
     for entry in entries:
-        if entry.table <= TABLE:
+        if entry.table <= CONTENT_TABLE:
             (ours if entry.ours and entry.cookie != SERVICE_COOKIE else theirs).append(entry)
-    found = [_miss(table) for table in range(TABLE) if not any(_opens(each, table) for each in ours)]
+    found = [_miss(table) for table in range(CONTENT_TABLE) if not any(_opens(each, table) for each in ours)]
     for entry in theirs:
         told = foreign(entry)
         if told is None or not any(told.within(group) for group in wide):
             continue
-        if entry.table == TABLE and told.reach and any(group.covers(told.reach) for group in wide):
+        if entry.table == CONTENT_TABLE and told.reach and any(group.covers(told.reach) for group in wide):
             continue
         # In a table that is passed before that of the content, ours say of all events whether they go on; what they
         # say is kept in order elsewhere. So nothing meets what is below them, and what is beside them only perhaps.
-        beside = [each.priority for each in ours if each.table == entry.table < TABLE]
+        beside = [each.priority for each in ours if each.table == entry.table < CONTENT_TABLE]
         if not beside or entry.priority >= min(beside):
             above = not beside or entry.priority > max(beside)
             found.append(replace(told, certain=told.certain and above))
@@ -76,8 +76,8 @@ def _opens(entry: SwitchEntry, table: int) -> bool:
 
 
 def _miss(table: int) -> Foreign:
-    text = f"table {table} lets nothing go on to table {TABLE}"
-    return Foreign(0, text, certain=True, ahead=TABLE - table)
+    text = f"table {table} lets nothing go on to table {CONTENT_TABLE}"
+    return Foreign(0, text, certain=True, ahead=CONTENT_TABLE - table)
 
 
 def foreign(entry: SwitchEntry) -> Foreign | None:
@@ -102,7 +102,7 @@ def foreign(entry: SwitchEntry) -> Foreign | None:
         done.floods,
         done.goes_on,
         done.riddle,
-        TABLE - entry.table,
+        CONTENT_TABLE - entry.table,
     )
 
 
@@ -208,7 +208,7 @@ class _Reading:
                 self.act(action, rest)
         elif kind == ofp.OFPIT_GOTO_TABLE and body:
             self.said.append(f"goto_table:{body[0]}")
-            self.goes_on = body[0] == TABLE
+            self.goes_on = body[0] == CONTENT_TABLE
             if not self.goes_on:
                 self.wonder(f"it lets them go on in table {body[0]}")
         elif kind == ofp.OFPIT_METER:

@@ -14,6 +14,7 @@ from flowsieve.southbound.openflow.events import (
     BatchRefused,
     ConnectionEvent,
     EntriesListed,
+    MetersCounted,
     MetersListed,
     Notice,
     PortsListed,
@@ -25,7 +26,7 @@ from flowsieve.southbound.socket_address import Streams
 
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
-T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed, RoleTold)
+T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed, MetersCounted, RoleTold)
 
 
 @dataclass(frozen=True, slots=True)

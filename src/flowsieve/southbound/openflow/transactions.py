@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.entries import entries_in
-from flowsieve.southbound.openflow.events import ConnectionEvent, EntriesListed, MetersListed, PortsListed
+from flowsieve.southbound.openflow.events import (
+    ConnectionEvent,
+    EntriesListed,
+    MetersCounted,
+    MetersListed,
+    PortsListed,
+)
+from flowsieve.southbound.openflow.guards import meter_counts_in
 from flowsieve.southbound.openflow.ports import ports_in
 from flowsieve.southbound.openflow.punts import meters_in
 from flowsieve.southbound.openflow.roles import RoleReply
@@ -62,4 +69,5 @@ LISTS = {
     wire.ListKind.ENTRIES: List(entries_in, EntriesListed),
     wire.ListKind.PORTS: List(ports_in, PortsListed),
     wire.ListKind.METERS: List(meters_in, MetersListed),
+    wire.ListKind.METER_COUNTS: List(meter_counts_in, MetersCounted),
 }

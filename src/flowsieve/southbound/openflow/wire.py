@@ -25,7 +25,9 @@ VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
 COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
-TABLE = 0  # that of content entries; a packet passes those before it first
+GUARD_COOKIE = COOKIE | 2  # on those that say what is taken in
+ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
+CONTENT_TABLE = 1  # where events are sent on
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
     OpKind.INSTALL: ofp.OFPFC_ADD,
@@ -121,6 +123,7 @@ class ListKind(IntEnum):
     ENTRIES = ofp.OFPMP_FLOW
     PORTS = ofp.OFPMP_PORT_DESC
     METERS = ofp.OFPMP_METER_CONFIG
+    METER_COUNTS = ofp.OFPMP_METER
 
 
 class PortStatus(NamedTuple):
@@ -337,19 +340,27 @@ def entries_request(xid: int) -> bytes:
 
 
 def monitor_request(xid: int) -> bytes:
-    """Have the switch tell us when somebody changes entries."""
+    """Have the switch tell us when somebody changes entries of one of our tables."""
+    monitors = [_monitor(table) for table in (ADMISSION_TABLE, CONTENT_TABLE)]
+    head = struct.pack("!HH4x", ofp.OFPMP_FLOW_MONITOR, 0)
+    length = _HEADER.size + len(head) + sum(map(len, monitors))
+    return _HEADER.pack(VERSION, ofp.OFPT_MULTIPART_REQUEST, length, xid) + head + b"".join(monitors)
+
+
+def _monitor(table: int) -> bytes:
+    """The part of a request that is about one table."""
     flags = ofp.OFPFMF_ADD | ofp.OFPFMF_REMOVED | ofp.OFPFMF_MODIFY
     message = parser.OFPFlowMonitorRequest(
         PROTOCOL,
-        monitor_id=1,
+        monitor_id=1 + table,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
         monitor_flags=flags,
-        table_id=TABLE,
+        table_id=table,
         command=ofp.OFPFMC_ADD,
         match=parser.OFPMatch(),
     )
-    return to_bytes(message, xid)
+    return to_bytes(message, 0)[16:]
 
 
 def packet_out(xid: int, port: int, data: bytes) -> bytes:
@@ -399,15 +410,17 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
             actions += [parser.OFPActionOutput(action.port)]
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
     match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
-    return entry_mod(COMMANDS[op.kind], cookie, op.flow.priority, match, instructions)
+    return entry_mod(COMMANDS[op.kind], CONTENT_TABLE, cookie, op.flow.priority, match, instructions)
 
 
-def entry_mod(command: int, cookie: int, priority: int, match: Any, instructions: Sequence[Any]) -> Any:
-    """What makes, changes or removes an entry of our table, as a message of os-ken's."""
+def entry_mod(
+    command: int, table: int, cookie: int, priority: int, match: Any, instructions: Sequence[Any]
+) -> Any:
+    """What makes, changes or removes an entry of a table, as a message of os-ken's."""
     return parser.OFPFlowMod(
         PROTOCOL,
         cookie=cookie,
-        table_id=TABLE,
+        table_id=table,
         command=command,
         priority=priority,
         out_port=ofp.OFPP_ANY,  # with os-ken's own 0, a removal would remove nothing

@@ -1,0 +1,183 @@
+"""The guard of a switch: which events it takes in at which port, before its content entries see them.
+
+A host's port takes in what the host has advertised, from its own address, so many events a second. A port to another
+switch takes in all: what comes there was let in before. A port that nobody knows takes in nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from flowsieve.errors import BadInput
+from flowsieve.flow.punt import MAX_RATE
+from flowsieve.header.address import Prefix
+from flowsieve.header.encoding import Encoding
+from flowsieve.header.host_groups import host_addresses
+from flowsieve.header.match import PrefixMatch
+from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import EMPTY, DzSet
+from flowsieve.network.topology import EndpointKind, Topology
+
+GUARD_PRIORITY = (
+    1900  # of what comes in anywhere; one more for a port that is named, two for what its host may send
+)
+MOST_PREFIXES = 16  # a port
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a host's port takes in: what is from its `source`, or whomever, and within `admitted`, at a `rate`.
+
+    A rate of 0 is no limit.
+    """
+
+    port: int
+    source: Prefix | None
+    admitted: tuple[Prefix, ...]
+    rate: int = 0
+
+    def __post_init__(self) -> None:
+        if self.port < 1:
+            raise BadInput(f"no host is at port {self.port}; right is 1 and up")
+        if not 0 <= self.rate <= MAX_RATE:
+            raise BadInput(f"{self.rate} events a second are no limit; right is 0 to {MAX_RATE:,}")
+        if self.source is not None and self.source.length != self.source.width:
+            raise BadInput(f"{self.source} is no host's address; right is a whole one")
+
+    @property
+    def entries(self) -> int:
+        """One for each prefix, and one that drops the rest and counts it."""
+        return len(self.admitted) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Where packets to a group come in; `gates` are the hosts' ports, `links` those that take in all.
+
+    An `open` guard takes in everything everywhere, and has neither.
+    """
+
+    group: Prefix
+    open: bool = True
+    gates: tuple[Gate, ...] = ()
+    links: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.open and (self.gates or self.links):
+            raise BadInput("an open guard has no gates; right is one that is not open")
+        ports = [*self.links, *(gate.port for gate in self.gates)]
+        if len(set(ports)) < len(ports):
+            raise BadInput(f"a port is guarded twice, of {sorted(ports)}; right is one gate for each")
+        for gate in self.gates:
+            for prefix in gate.admitted:
+                if not self.group.covers(prefix):
+                    raise BadInput(f"port {gate.port} is to take in {prefix}, which is not in {self.group}")
+
+    @property
+    def entries(self) -> int:
+        """How many entries it takes: one for what comes in anywhere else besides those for each port."""
+        return 1 + len(self.links) + sum(gate.entries for gate in self.gates)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSettings:
+    """How hosts are guarded: with so many `prefixes` a port, at a `rate`, from their own `sources` where known."""
+
+    prefixes: int = MOST_PREFIXES
+    rate: int = 0
+    sources: Mapping[str, Prefix] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.prefixes < 1:
+            raise BadInput(f"{self.prefixes} prefixes a port let nothing in; right is 1 and up")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Events that a gate did not take in: those `outside` of what is admitted there, those `over_rate`."""
+
+    outside: int = 0
+    over_rate: int = 0
+
+
+def guard_of(
+    topology: Topology,
+    switch: str,
+    encoding: Encoding,
+    advertised: Mapping[str, DzSet],
+    settings: GuardSettings | None,
+) -> Guard:
+    """The guard of a switch, given what its hosts have advertised; an open one without settings."""
+    group = encoding.tag.group
+    if settings is None:
+        return Guard(group)
+    ends = {name: topology.endpoint(name) for name in topology.attached_at(switch)}
+    linked = [topology.port(switch, near) for near in topology.linked(switch)]
+    others = [end.port for end in ends.values() if end.kind is not EndpointKind.HOST]
+    gates = [
+        Gate(
+            end.port,
+            settings.sources.get(name),
+            _prefixes(encoding, coarsened(advertised.get(name, EMPTY), settings.prefixes)),
+            settings.rate,
+        )
+        for name, end in ends.items()
+        if end.kind is EndpointKind.HOST
+    ]
+    return Guard(group, False, tuple(gates), (*linked, *others))
+
+
+def most_entries(topology: Topology, prefixes: int) -> int:
+    """How many entries a guard takes at most at a switch, where each host is given so many prefixes."""
+    return max(
+        (
+            1 + len(topology.linked(switch)) + (prefixes + 1) * len(topology.attached_at(switch))
+            for switch in topology.switches
+        ),
+        default=0,
+    )
+
+
+def prefixes_within(topology: Topology, room: int) -> int:
+    """How many prefixes each host may have, so that a guard has no more entries than that; 0 if none fits."""
+    return max((n for n in range(MOST_PREFIXES + 1) if most_entries(topology, n) <= room), default=0)
+
+
+def known_sources(topology: Topology, family: int) -> dict[str, Prefix]:
+    """The hosts' own addresses, on a network that gives each the one of its number."""
+    return {
+        host: Prefix.parse(own.ipv6 if family == 6 else own.ipv4)
+        for host, own in host_addresses(topology).items()
+    }
+
+
+def _prefixes(encoding: Encoding, cells: Sequence[Dz]) -> tuple[Prefix, ...]:
+    """The addresses that events in some cells are sent to; all of the group where no prefix tells them."""
+    matches = [encoding.match_of(dz) for dz in cells]
+    found = [match.destination for match in matches if isinstance(match, PrefixMatch)]
+    return tuple(found) if len(found) == len(matches) else (encoding.tag.group,)
+
+
+def coarsened(cells: DzSet, most: int) -> list[Dz]:
+    """At most so many cells that hold all of these: the nearest ones are made one.
+
+    Cells are kept apart where the cells that hold two neighbours are widest; so no two of the result overlap.
+
+    >>> [str(dz) for dz in coarsened(DzSet.of("0000", "0011", "1"), 2)]
+    ['00', '1']
+    """
+    sorted_cells = sorted(cells)
+    if len(sorted_cells) <= most:
+        return sorted_cells
+    shared = [_shared(a, b) for a, b in pairwise(sorted_cells)]
+    cuts = sorted(sorted(range(len(shared)), key=lambda i: shared[i].length)[: most - 1])
+    bounds = [0, *(cut + 1 for cut in cuts), len(sorted_cells)]
+    return [_shared(sorted_cells[begin], sorted_cells[end - 1]) for begin, end in pairwise(bounds)]
+
+
+def _shared(a: Dz, b: Dz) -> Dz:
+    """The smallest cell that holds both."""
+    length = min(a.length, b.length, 128 - (a.aligned ^ b.aligned).bit_length())
+    return Dz(a.bits >> (a.length - length), length)
