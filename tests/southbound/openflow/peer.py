@@ -11,7 +11,7 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 from flowsieve.southbound.openflow.ports import Port
-from flowsieve.southbound.openflow.wire import COOKIE, Frames, OpenFlowFrame
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE, COOKIE, Frames, OpenFlowFrame
 
 
 def message(kind: int, xid: int, body: bytes = b"", version: int = 5) -> bytes:
@@ -77,7 +77,8 @@ def stats(xid: int, flows: Iterable[Flow], more: bool = False, cookie: int = COO
         match = match_bytes(flow.match)
         instructions = Packer().pack(0, [FlowOp(OpKind.INSTALL, flow)])[48 + len(match) :]
         length = 48 + len(match) + len(instructions)
-        body += struct.pack("!HBxIIHHHHHxxQQQ", length, 0, 0, 0, flow.priority, 0, 0, 0, 0, cookie, 0, 0)
+        head = length, CONTENT_TABLE, 0, 0, flow.priority, 0, 0, 0, 0, cookie, 0, 0
+        body += struct.pack("!HBxIIHHHHHxxQQQ", *head)
         body += match + instructions
     return message(ofp.OFPT_MULTIPART_REPLY, xid, body)
 

@@ -23,6 +23,7 @@ from flowsieve.southbound.fabric import Claim, Connected, SwitchEvent
 from flowsieve.southbound.openflow import mastership
 from flowsieve.southbound.openflow.datapath_id import switch_id
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
+from flowsieve.southbound.openflow.wire import CONTENT_TABLE
 
 numbers = iter(range(1, 1000))
 
@@ -65,7 +66,9 @@ class Bridges:
 
     def entries(self) -> dict[str, int]:
         return {
-            name: self.vswitch.ofctl("dump-flows", name, "--no-stats").count("ipv6_dst")
+            name: self.vswitch.ofctl("dump-flows", name, f"table={CONTENT_TABLE}", "--no-stats").count(
+                "ipv6_dst"
+            )
             for name in self.addresses
         }
 

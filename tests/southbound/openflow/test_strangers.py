@@ -10,19 +10,29 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.flow.others import Copy, Foreign
 from flowsieve.header.address import Prefix
-from flowsieve.southbound.openflow import strangers
 from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.fabric import GROUPS
 from flowsieve.southbound.openflow.strangers import foreign, foreign_in
-from flowsieve.southbound.openflow.wire import COOKIE, SERVICE_COOKIE
+from flowsieve.southbound.openflow.wire import (
+    ADMISSION_TABLE,
+    CONTENT_TABLE,
+    COOKIE,
+    GUARD_COOKIE,
+    SERVICE_COOKIE,
+)
 
 IPV6 = {"eth_type": 0x86DD}
 EVENTS = IPV6 | {"ipv6_dst": ("ff00::", "ff00::")}
 FF = Prefix.parse("ff00::/8")
+ONWARDS = parser.OFPInstructionGotoTable(CONTENT_TABLE)
 
 
 def entry(
-    fields: dict[str, Any], *actions: Any, more: tuple[Any, ...] = (), table: int = 0, cookie: int = 0
+    fields: dict[str, Any],
+    *actions: Any,
+    more: tuple[Any, ...] = (),
+    table: int = CONTENT_TABLE,
+    cookie: int = 0,
 ) -> SwitchEntry:
     match, instructions = bytearray(), bytearray()
     parser.OFPMatch(**fields).serialize(match, 0)
@@ -30,6 +40,10 @@ def entry(
     for each in (*apply, *more):
         each.serialize(instructions, len(instructions))
     return SwitchEntry(cookie, 3000, bytes(match), bytes(instructions), table)
+
+
+def admitting(*given: Any, **more: Any) -> SwitchEntry:
+    return entry(*given, table=ADMISSION_TABLE, **more)
 
 
 def out(port: int) -> Any:
@@ -104,7 +118,7 @@ def test_what_an_entry_does_is_read_action_by_action() -> None:
     assert changed.riddle is None
     assert told(EVENTS, out(ofp.OFPP_NORMAL)).floods
     assert told(EVENTS, out(2), more=(parser.OFPInstructionMeter(1),)).perhaps
-    assert told(EVENTS).text == "table=0 priority=3000 eth_type=0x86dd,ipv6_dst=ff00::/ff00:: -> drop"
+    assert told(EVENTS).text == "table=1 priority=3000 eth_type=0x86dd,ipv6_dst=ff00::/ff00:: -> drop"
 
 
 @pytest.mark.parametrize(
@@ -128,10 +142,11 @@ def test_what_is_not_understood_is_a_riddle(strange: SwitchEntry) -> None:
 
 def test_ours_what_is_in_our_groups_and_what_reaches_none_of_them_is_not_told() -> None:
     held = [
+        admitting(EVENTS, more=(ONWARDS,), cookie=GUARD_COOKIE),
         entry(EVENTS, cookie=COOKIE),
         entry(IPV6 | {"ipv6_dst": ("ff0e:c000::", "ffff:e000::")}),
         entry(IPV6 | {"ipv6_dst": ("fd00::", "ff00::")}),
-        entry(EVENTS, table=1),
+        entry(EVENTS, table=CONTENT_TABLE + 1),
         entry(IPV6 | {"ip_proto": 17, "udp_dst": 7421, "ipv6_dst": "ff02::f10e:c0:1"}, cookie=SERVICE_COOKIE),
         entry(EVENTS),
         entry(EVENTS | {"in_port": 4}, cookie=SERVICE_COOKIE),  # no service entry of ours matches events
@@ -139,20 +154,16 @@ def test_ours_what_is_in_our_groups_and_what_reaches_none_of_them_is_not_told() 
     assert [each.in_port for each in foreign_in(held, GROUPS)] == [None, 4]
 
 
-def test_a_table_before_the_contents_comes_first_and_has_to_let_events_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(strangers, "TABLE", 1)
-    onwards = parser.OFPInstructionGotoTable(1)
-    opening = entry(EVENTS, more=(onwards,), cookie=COOKIE | 2)._replace(priority=5)
+def test_a_table_before_the_contents_comes_first_and_has_to_let_events_go_on() -> None:
+    opening = admitting(EVENTS, more=(ONWARDS,), cookie=GUARD_COOKIE)._replace(priority=5)
     (miss,) = foreign_in([], GROUPS)
     assert (miss.certain, miss.reach, miss.copies, miss.ahead) == (True, None, (), 1)
     assert foreign_in([opening], GROUPS) == ()
-    higher, lower = entry(EVENTS), entry(EVENTS)._replace(priority=4)
-    guard = entry(EVENTS | {"in_port": 3}, cookie=COOKIE)._replace(priority=4000)
+    higher, lower = admitting(EVENTS), admitting(EVENTS)._replace(priority=4)
+    guard = admitting(EVENTS | {"in_port": 3}, cookie=COOKIE)._replace(priority=4000)
     (found,) = foreign_in([opening, higher, lower], GROUPS)
     assert (found.certain, found.ahead, found.rank) == (True, 1, (1 << 16) + 3000)
     (found,) = foreign_in([opening, guard, higher], GROUPS)
     assert not found.certain
-    (found,) = foreign_in([opening, entry(EVENTS, more=(onwards,))], GROUPS)
+    (found,) = foreign_in([opening, admitting(EVENTS, more=(ONWARDS,))], GROUPS)
     assert (found.goes_on, found.riddle) == (True, None)
