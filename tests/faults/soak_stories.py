@@ -13,7 +13,7 @@ import time
 
 from stories import play
 
-AT_ONCE = 10
+AT_ONCE = 25
 
 
 def main() -> int:

@@ -360,8 +360,11 @@ class Dispatcher:
             self._core.tasks.start(self._look_at_ports(switch))
 
     async def _look_at_ports(self, switch: str) -> None:
+        connection = self._connections[switch]
         try:
-            self._mender.told(switch, await self._ports(switch))
+            ports = await self._ports(switch)
+            if self._connections[switch] == connection:  # else they are read anew
+                self._mender.told(switch, ports)
             await self._fleet.punt(switch)
             self._look_for_hindrances(switch)
         except SwitchError as error:
@@ -381,13 +384,15 @@ class Dispatcher:
 
     async def _greet(self, switch: str) -> None:
         """A switch has connected: see to its ports and fences before its table."""
+        connection = self._connections[switch]
 
         async def see() -> None:
             await self._fleet.punt(switch)
             ports = await self._ports(switch)
-            self._fleet.connected(switch)
-            self._mender.told(switch, ports)
-            self._look_for_hindrances(switch)
+            if self._connections[switch] == connection:  # else they may be others by now
+                self._fleet.connected(switch)
+                self._mender.told(switch, ports)
+                self._look_for_hindrances(switch)
 
         await self._insist(switch, see)
 

@@ -238,8 +238,12 @@ class Mender:
         stuck = (self._down & self._edges) - self.fences.sure
         if why is not None or not stuck:
             return why
-        reasons = [self._fencing.get(edge) or f"{link_name(edge)} is being fenced" for edge in stuck]
-        return f"links that are down stay in the trees until they are fenced: {'; '.join(sorted(reasons))}"
+        reasons = sorted(reason for edge in stuck if (reason := self._fencing.get(edge)))  # or it is at it
+        return (
+            f"links that are down stay in the trees until they are fenced: {'; '.join(reasons)}"
+            if reasons
+            else None
+        )
 
     async def _follow(self, todo: _Todo) -> str | None:
         """Have the trees follow, and fences opened that may be: it is written down, then done; why not, if so."""
