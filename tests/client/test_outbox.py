@@ -93,6 +93,17 @@ def test_digests_go_where_events_went_last() -> None:
     assert box.seq == 4
 
 
+def test_after_the_last_digests_only_what_is_sent_anew_is_told() -> None:
+    box = outbox()
+    first, second = (box.event(CHEAP | {"price": price})[0] for price in (10, 400))
+    assert {each.destination for each in box.last_digests()} == {first.destination, second.destination}
+    assert box.digests() == []
+    again = box.event(CHEAP | {"price": 10})[0]
+    (told,) = box.digests()
+    assert told.destination == again.destination
+    assert decode(told.payload).stamps == decode(again.payload).stamps  # counts go on where they were
+
+
 def test_an_ordinary_event_takes_less_than_a_hundred_bytes() -> None:
     box = outbox()
     sizes = [len(box.event(CHEAP | {"price": n % 500})[0].payload) for n in range(1000)]
