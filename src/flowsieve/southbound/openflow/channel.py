@@ -41,6 +41,7 @@ from flowsieve.southbound.openflow.guards import (
     GuardChanges,
     guard_changes,
     guard_entries,
+    guard_meters,
     refusals_in,
 )
 from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
@@ -92,6 +93,9 @@ class Channel:
         self._waiting = 0
         self._opens = True  # until somebody says what the switch is to take in, it takes in everything
         self._opened: SwitchSession | None = None  # the one on which it was made to
+        self._guarded: tuple[SwitchSession, Guard] | None = (
+            None  # what it takes in since, as long as that is known
+        )
 
     # Connections.
 
@@ -172,7 +176,7 @@ class Channel:
         elif session is not self._session:
             return  # it is not ours yet, and all of that is read when it is
         elif isinstance(notice, Monitored):
-            self._opened = None
+            self._opened = self._guarded = None
             self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
@@ -226,6 +230,7 @@ class Channel:
         """
         refused = f"switch {self.switch} does not remove entries"
         async with self._asking(self._tables, f"switch {self.switch} cannot be read", refused) as session:
+            self._guarded = None  # whoever reads has doubts
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
             there = within(listed.entries, groups)
             sorting = sorted_out(there, await in_slices(_flow_of, there))
@@ -290,8 +295,12 @@ class Channel:
         """Make what the switch takes in exactly this; says what had to be changed."""
         self._opens = False
         async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
-            ask, connection = session.ask, session.connection
-            todo = await _guard_to_change(session, guard)
+            ask, connection, known = session.ask, session.connection, self._guarded
+            self._guarded = None
+            if known is not None and known[0] is session:
+                todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
+            else:
+                todo = await _guard_to_change(session, guard)
             try:
                 for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
                     if some:
@@ -302,6 +311,7 @@ class Channel:
                     await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
             except Rejected as why:
                 raise GuardRefused(switch=self.switch, reason=str(why)) from None
+            self._guarded = session, guard
             return todo
 
     async def look_at_guard(self, guard: Guard) -> GuardChanges:

@@ -76,7 +76,7 @@ def guard_changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], guard
     """The least that has to be done; what is there already stays, with what it has counted."""
     rates = {meter.number: meter.rate for meter in meters if meter.number in GUARD_METERS}
     wanted = {_key(entry): entry for entry in guard_entries(guard)}
-    limits = {_meter(gate.port): gate.rate for gate in guard.gates if gate.rate}
+    limits = {meter.number: meter.rate for meter in guard_meters(guard)}
     kept, remove = set(), []
     for entry in entries:
         there = wanted.get(_key(entry))
@@ -105,6 +105,11 @@ def guard_entries(guard: Guard) -> Iterator[SwitchEntry]:
         metered = _METERED.pack(ofp.OFPIT_METER, 8, _meter(gate.port)) if gate.rate else b""
         for prefix in gate.admitted:
             yield _entry(GUARD_PRIORITY + 2, _match(prefix, gate.port, gate.source), metered + _ON)
+
+
+def guard_meters(guard: Guard) -> Iterator[Meter]:
+    """The meters of a guard."""
+    return (Meter(_meter(gate.port), gate.rate) for gate in guard.gates if gate.rate)
 
 
 def refusals_in(entries: Iterable[SwitchEntry], meters: Iterable[MeterCount]) -> dict[int, Refusals]:
