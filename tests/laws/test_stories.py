@@ -7,7 +7,9 @@ from stories import play
 
 STORIES = 120
 AT_ONCE = 20
-TELLING = (20262867,)  # what a switch told over a connection that is no more came after what it told over the next
+TELLING = (
+    20262867,
+)  # what a switch told over a connection that is no more came after what it told over the next
 
 
 @pytest.mark.parametrize("first", range(0, STORIES, AT_ONCE))
