@@ -72,6 +72,9 @@ class Mender:
         self._left: _Todo | None = None  # what could not be done, until it is tried again
         self._again: asyncio.TimerHandle | None = None
         self._pause = FIRST_PAUSE_SECONDS
+        self._writing = (
+            False  # trees that are on their way into the journal come into force, whatever is told meanwhile
+        )
         self._told: str | None = None  # why something could not be done
         self._unfitting = -2  # before which turn of the scribe tables on other trees did not fit
         self._eased = asyncio.Event()  # what is blocked, closed or a tree is not what it was; replaced then
@@ -184,7 +187,10 @@ class Mender:
         self._look_again()
         state, down, before = self._core.state, self._down, self._trees
         blocked = (down | self.fences.closed) & self._edges
-        whole = not blocked and down == state.down
+        busy = (
+            self._writing or "" in self._fencing.values()
+        )  # what it is at comes about, whatever is told meanwhile
+        whole = not blocked and down == state.down and not busy
         if down != state.down and self._troubled_at is None:
             self._troubled_at = _now()
         if (blocked, whole) != (self.blocked, self.whole) or state.trees is not before or self._spare:
@@ -255,12 +261,16 @@ class Mender:
         if (todo.down, fenced) == (state.down, state.fenced) and not (todo.dead & fenced and another):
             self._release(todo.fit)
             return None
+        self._writing = True
+        self._check()
         try:
             outcome = await core.scribe.write(
                 Rewired(todo.down, fenced), lambda: self._rewire(todo, fenced), urgent=True, sure=True
             )
         except JournalError as error:
             return f"the trees stay as they are, since that cannot be written down: {error}"
+        finally:
+            self._writing = False
         if outcome.unmended is not None:
             return f"the trees stay as they are: on others the tables would not fit: {outcome.unmended}"
         if before == (core.state.trees, todo.down):
@@ -291,6 +301,7 @@ class Mender:
             if self._fencing.get(edge) != "":
                 self._fencing[edge] = ""
                 self._core.tasks.start(self._close(edge))
+        self._check()
         with suppress(TimeoutError):
             async with asyncio.timeout(FENCING_SECONDS):
                 while any(self._fencing.get(edge) == "" for edge in dead - self.fences.sure):
