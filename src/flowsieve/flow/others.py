@@ -65,6 +65,7 @@ class Foreign:
     Where an event meets it, the `copies` are sent; with `perhaps`, none, some or all of them. With `floods`, copies may
     go out of any port. With `goes_on`, the event then meets what stands behind it as well. `riddle` says why nobody
     can tell what it does, if that is so. Entries of a table that is passed `ahead` of that of the content come first.
+    `missing` is one that nobody made: it stands for what of ours is missing there, and that is set right elsewhere.
     """
 
     priority: int
@@ -78,6 +79,7 @@ class Foreign:
     goes_on: bool = False
     riddle: str | None = None
     ahead: int = 0
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.priority < PRIORITIES or self.ahead < 0:

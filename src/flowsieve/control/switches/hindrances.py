@@ -83,7 +83,8 @@ def shadowing(
 ) -> Iterator[Foreign]:
     """The entries of others that surely come before some entry of ours, for what comes in on some port at least."""
     for each in entries:
-        reach = each.within(encoding.tag.group) if each.certain and not each.goes_on else None
+        theirs = each.certain and not each.goes_on and not each.missing
+        reach = each.within(encoding.tag.group) if theirs else None
         dz = encoding.dz_of(PrefixMatch(reach)) if reach is not None else None
         if dz is not None and any(
             encoding.priority_of(own) <= each.rank and (own.covers(dz) or dz.covers(own)) for own in table

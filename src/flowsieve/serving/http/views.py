@@ -56,7 +56,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "others": {
             switch: [each.text for each in entries[:MOST_TOLD]]
             for switch in state.topology.switches
-            if (entries := dispatcher.foreign(switch))
+            if (entries := [each for each in dispatcher.foreign(switch) if not each.missing])
         },
     }
 

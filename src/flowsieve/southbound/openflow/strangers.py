@@ -77,7 +77,7 @@ def _opens(entry: SwitchEntry, table: int) -> bool:
 
 def _miss(table: int) -> Foreign:
     text = f"table {table} lets nothing go on to table {CONTENT_TABLE}"
-    return Foreign(0, text, certain=True, ahead=CONTENT_TABLE - table)
+    return Foreign(0, text, certain=True, ahead=CONTENT_TABLE - table, missing=True)
 
 
 def foreign(entry: SwitchEntry) -> Foreign | None:
