@@ -296,10 +296,12 @@ class Channel:
         self._opens = False
         async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
             ask, connection, known = session.ask, session.connection, self._guarded
-            self._guarded = None
+            self._guarded, todo = None, GuardChanges()
             if known is not None and known[0] is session:
                 todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
-            else:
+            # Where entries are removed, the switch is asked for what they have counted: Open vSwitch may otherwise
+            # charge what they have let in to the entry that refuses it from now on.
+            if todo.remove or known is None or known[0] is not session:
                 todo = await _guard_to_change(session, guard)
             try:
                 for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
