@@ -18,6 +18,8 @@ from foreign import Foreign, foreign
 from hatchery import Hatchery
 from traffic import PATIENCE
 
+from flowsieve.protocol.version import VERSION
+
 pytestmark = pytest.mark.real
 
 RING = "ring:4"
@@ -55,7 +57,8 @@ def play(story: Callable[[Foreign, Foreign], Awaitable[None]], hatchery: Hatcher
 
 async def call(there: Foreign) -> httpx.Response:
     transport = httpx.AsyncHTTPTransport(uds=str(there.requests))
-    hello = {"session": "0" * 32, "n": 1, "host": "h1", "token": there.token("h1"), "op": "hello"}
+    who = {"session": "0" * 32, "n": 1, "host": "h1", "token": there.token("h1")}
+    hello = who | {"op": "hello", "version": VERSION}
     async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
         return await client.post("http://controller/v1/calls", json=hello)
 
