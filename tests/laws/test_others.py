@@ -28,7 +28,7 @@ from worlds import (
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.flat import look_up
 from flowsieve.flow.last_hop import deliveries_of
-from flowsieve.flow.others import Copy, Foreign, Others, PortSetting
+from flowsieve.flow.others import Foreign, Others, PortSetting, SentCopy
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
 from flowsieve.flow.wiring import HOP_LIMIT
@@ -52,7 +52,7 @@ def an_entry(random: Random, ports: int, certain: bool) -> Foreign:
         reach=reach,
         certain=certain or random.random() < 0.5,
         in_port=None if certain or random.random() < 0.7 else random.randint(1, ports + 1),
-        copies=tuple(Copy(port, *random.choice(changed)) for port in out),
+        copies=tuple(SentCopy(port, *random.choice(changed)) for port in out),
         perhaps=not certain and random.random() < 0.2,
         floods=not certain and random.random() < 0.1,
         goes_on=(ahead := random.random() < 0.3) and random.random() < 0.6,
@@ -118,12 +118,12 @@ class Nature:
         others = self.view.others.get(switch, Others())
         return others.ports.get(self.view.topology.port(switch, near), PortSetting.OPEN)
 
-    def _copies(self, switch: str, in_port: int, cell: Dz) -> list[Copy]:
+    def _copies(self, switch: str, in_port: int, cell: Dz) -> list[SentCopy]:
         """The tables from the first one to that of the content; each match is looked up, the highest wins."""
         address = ENCODING.address_of(cell)
         there = self.view.others.get(switch, Others()).entries
         ports = len(self.view.topology.neighbours(switch))
-        sent: list[Copy] = []
+        sent: list[SentCopy] = []
         for ahead in (1, 0):
             own = look_up(self.view.tables[switch], 6, address) if ahead == 0 else None
             found: list[tuple[int, float, Foreign | Flow]] = []
@@ -140,15 +140,15 @@ class Nature:
                 return sent
             _, _, winner = max(found, key=lambda each: each[:2])
             if isinstance(winner, Flow):
-                return [*sent, *map(Copy.of, winner.actions)]
+                return [*sent, *map(SentCopy.of, winner.actions)]
             sent += [each for each in winner.copies if not winner.perhaps or self.random.random() < 0.5]
             if winner.floods:
-                sent += [Copy(port) for port in range(1, ports + 1) if self.random.random() < 0.5]
+                sent += [SentCopy(port) for port in range(1, ports + 1) if self.random.random() < 0.5]
             if not winner.goes_on:
                 return sent
         return sent
 
-    def _arrives(self, switch: str, copy: Copy) -> bool:
+    def _arrives(self, switch: str, copy: SentCopy) -> bool:
         topology, deliveries = self.view.topology, self.view.deliveries
         if topology.neighbour(switch, copy.port) not in topology.hosts:
             return copy.address is None

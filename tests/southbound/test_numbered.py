@@ -13,7 +13,7 @@ from flowsieve.control.state import ControlState
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.flow.last_hop import deliveries_of
-from flowsieve.flow.others import Copy, Foreign, PortSetting
+from flowsieve.flow.others import Foreign, PortSetting, SentCopy
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import encoding_of
 from flowsieve.header.match import PrefixMatch
@@ -48,8 +48,8 @@ class Recorder:
 
     def foreign(self, switch: str) -> tuple[Foreign, ...]:
         return (
-            Foreign(3000, "one", in_port=20, copies=(Copy(30), Copy(40, 7))),
-            Foreign(9, "other", in_port=40, copies=(Copy(10),)),
+            Foreign(3000, "one", in_port=20, copies=(SentCopy(30), SentCopy(40, 7))),
+            Foreign(9, "other", in_port=40, copies=(SentCopy(10),)),
         )
 
     async def settings(self, switch: str) -> dict[int, PortSetting]:
@@ -91,8 +91,8 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
         assert await switches.fences("s1") == {1}
         assert await switches.settings("s1") == {3: PortSetting.NO_FORWARD}
         assert switches.foreign("s1") == (
-            Foreign(3000, "one", in_port=3, copies=(Copy(1),)),
-            Foreign(9, "other", in_port=NOWHERE, copies=(Copy(2),)),
+            Foreign(3000, "one", in_port=3, copies=(SentCopy(1),)),
+            Foreign(9, "other", in_port=NOWHERE, copies=(SentCopy(2),)),
         )
         assert switches.foreign("s2") == below.foreign("s2")  # it counts as the topology does
         await switches.fence("s1", 1, True)

@@ -40,7 +40,7 @@ class PortSetting(Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class SentCopy:
     """A copy sent out of a port, with another MAC address or destination than it came with where one is given."""
 
     port: int
@@ -48,7 +48,7 @@ class Copy:
     address: Prefix | None = None
 
     @classmethod
-    def of(cls, action: Action) -> Copy:
+    def of(cls, action: Action) -> SentCopy:
         """What an action of ours sends."""
         return (
             cls(action.port, action.mac, action.address) if isinstance(action, Deliver) else cls(action.port)
@@ -73,7 +73,7 @@ class Foreign:
     reach: Prefix | None = None
     certain: bool = False
     in_port: int | None = None
-    copies: tuple[Copy, ...] = ()
+    copies: tuple[SentCopy, ...] = ()
     perhaps: bool = False
     floods: bool = False
     goes_on: bool = False

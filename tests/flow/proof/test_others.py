@@ -10,7 +10,7 @@ from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.entry import Deliver, Flow, Output, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.last_hop import deliveries_of
-from flowsieve.flow.others import Copy, Foreign, Others, PortSetting
+from flowsieve.flow.others import Foreign, Others, PortSetting, SentCopy
 from flowsieve.flow.proof.explain import explain
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
@@ -72,8 +72,12 @@ def test_an_entry_that_shadows_ours_is_a_loss_that_names_it():
         replace(DROP, reach=Prefix.parse("ff15::/16")),
         replace(DROP, reach=Prefix.parse("224.0.0.0/4")),
         replace(DROP, in_port=9),
-        replace(DROP, copies=(Copy(RING.port("s2", "s3")), Copy(RING.port("s2", "h2")), Copy(77))),
-        replace(DROP, certain=False, copies=(Copy(RING.port("s2", "s3")), Copy(RING.port("s2", "h2")))),
+        replace(
+            DROP, copies=(SentCopy(RING.port("s2", "s3")), SentCopy(RING.port("s2", "h2")), SentCopy(77))
+        ),
+        replace(
+            DROP, certain=False, copies=(SentCopy(RING.port("s2", "s3")), SentCopy(RING.port("s2", "h2")))
+        ),
     ],
 )
 def test_entries_that_change_nothing_are_passed_over(entry):
@@ -101,7 +105,7 @@ def test_a_riddle_is_named_with_its_reason_whatever_else_holds():
 
 
 def test_a_lower_entry_that_closes_a_loop_is_seen():
-    back = Foreign(5, "the way back", certain=True, copies=(Copy(RING.port("s3", "s1")),))
+    back = Foreign(5, "the way back", certain=True, copies=(SentCopy(RING.port("s3", "s1")),))
     found = verify(with_entry("s3", back))
     assert (found.loops, found.duplicates, found.undecided) == (3, 1, ())
 

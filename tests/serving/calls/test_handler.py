@@ -89,7 +89,7 @@ def test_an_id_that_no_text_can_have_is_refused_in_band_too(tmp_path: Path) -> N
     async def story(office: Office) -> None:
         network = Network(office.handler, Weather(), hosts={1: "ann"})
         asked = {**office.client().about, "n": 1, "op": "sub", "filter": "live", "id": "half\ud800"}
-        packed = msgpack.packb([1, 0, asked], unicode_errors="surrogatepass")
+        packed = msgpack.packb([VERSION, 0, asked], unicode_errors="surrogatepass")
         network.server.heard(PuntedPacket(SWITCH, 1, network.frame(1, packed)))
         await until(lambda: bool(network.sent))
         part = decode(parse(network.sent[0]).payload)
@@ -151,7 +151,6 @@ def test_nonsense_gets_an_error_and_changes_nothing(tmp_path: Path) -> None:
             ({"session": "\ud800"}, "session = '\\ud800'"),
             ({"id": "a\ud800b"}, "id = 'a\\ud800b'; it is a text without halves of surrogate pairs"),
             ({"op": "unsub", "id": "\udfff"}, "id = '\\udfff'"),
-            ({"stats": {"\ud800": 1}}, "stats = {'\\ud800': 1}"),
             ({"filter": None}, "sub has a filter"),
             ({"filter": "prise < 5"}, "did you mean 'price'"),
             ({"filter": "(" * 10_000}, "too many nested parentheses"),

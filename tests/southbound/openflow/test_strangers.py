@@ -8,7 +8,7 @@ import pytest
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
-from flowsieve.flow.others import Copy, Foreign
+from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.header.address import Prefix
 from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.fabric import GROUPS
@@ -103,7 +103,7 @@ def test_what_a_match_asks_of_events(
 
 def test_what_an_entry_does_is_read_action_by_action() -> None:
     assert told(EVENTS).copies == ()
-    assert told(EVENTS, out(2), parser.OFPActionDecNwTtl(), out(3)).copies == (Copy(2), Copy(3))
+    assert told(EVENTS, out(2), parser.OFPActionDecNwTtl(), out(3)).copies == (SentCopy(2), SentCopy(3))
     assert told(EVENTS, out(ofp.OFPP_CONTROLLER), out(ofp.OFPP_LOCAL)).copies == ()
     changed = told(
         EVENTS,
@@ -114,7 +114,7 @@ def test_what_an_entry_does_is_read_action_by_action() -> None:
         out(4),
     )
     nine = Prefix.parse("ff02::9/128")
-    assert changed.copies == (Copy(2), Copy(3, 0x333300000009), Copy(4, 0x333300000009, nine))
+    assert changed.copies == (SentCopy(2), SentCopy(3, 0x333300000009), SentCopy(4, 0x333300000009, nine))
     assert changed.riddle is None
     assert told(EVENTS, out(ofp.OFPP_NORMAL)).floods
     assert told(EVENTS, out(2), more=(parser.OFPInstructionMeter(1),)).perhaps

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.flow.flat import FlatTable, FlowColumns, Words
-from flowsieve.flow.others import Copy, Foreign
+from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.flow.proof.atoms import Atoms
 from flowsieve.flow.proof.passage import Passage
 from flowsieve.header.address import Prefix
@@ -138,7 +138,7 @@ def _sent(passage: Passage, switch: str, entry: Foreign, words: int) -> tuple[Wo
     least = [port for port, does in arrives.items() if does and not entry.perhaps]
     most = [port for port, does in arrives.items() if does is not False]
     if entry.floods:
-        most = [port for port in ports if passage.arrives(switch, Copy(port)) is not False]
+        most = [port for port in ports if passage.arrives(switch, SentCopy(port)) is not False]
     return _bits(least, words), _bits(most, words)
 
 

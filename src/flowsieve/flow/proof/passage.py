@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from flowsieve.flow.entry import Action, Deliver, Flow
-from flowsieve.flow.others import NOBODY_ELSE, Copy, Foreign, Others, PortSetting
+from flowsieve.flow.others import NOBODY_ELSE, Foreign, Others, PortSetting, SentCopy
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.address import Prefix
 from flowsieve.network.mend import Edge
@@ -75,7 +75,7 @@ class Passage:
 
     # Addresses.
 
-    def arrives(self, switch: str, copy: Copy) -> bool | None:
+    def arrives(self, switch: str, copy: SentCopy) -> bool | None:
         """Whether a copy sent out of a port is an event to whoever is there; None if that cannot be told."""
         near = self.topology.neighbours(switch)
         if not 1 <= copy.port <= len(near):
@@ -83,16 +83,16 @@ class Passage:
         if near[copy.port - 1] not in self.topology.attached:  # only the last hop looks at the MAC address
             inside = copy.address is not None and self.group.covers(copy.address)
             return None if inside else copy.address is None
-        plain = Copy(copy.port)
+        plain = SentCopy(copy.port)
         if self.deliveries is None:
             return True if copy == plain else None
         right = self.deliveries.get(switch, {}).get(copy.port)
-        return copy == (plain if right is None else Copy.of(right))
+        return copy == (plain if right is None else SentCopy.of(right))
 
     def misses(self, switch: str, action: Action) -> bool:
         """Whether what an entry of ours sends out of a port of its switch is no event to whoever is there."""
         there = 1 <= action.port <= len(self.topology.neighbours(switch))
-        return there and self.arrives(switch, Copy.of(action)) is False
+        return there and self.arrives(switch, SentCopy.of(action)) is False
 
     def arriving(self, tables: Mapping[str, tuple[Flow, ...]]) -> Mapping[str, tuple[Flow, ...]]:
         """Tables without the actions that send what nobody takes for an event; the same tables if there are none."""

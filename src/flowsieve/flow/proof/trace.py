@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import look_up
-from flowsieve.flow.others import Copy, Foreign
+from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.network.topology import Topology
@@ -54,7 +54,7 @@ def trace(
         seen.add((switch, came_from))
         flow = look_up(tables.get(switch, ()), family, destination, source)
         near = topology.neighbours(switch)
-        copies: Iterable[Copy] = map(Copy.of, flow.actions) if flow else ()
+        copies: Iterable[SentCopy] = map(SentCopy.of, flow.actions) if flow else ()
         notes: list[str] = []
         if passage is not None:
             others, surely = met(passage, switch, near.index(came_from) + 1, flow, destination)
@@ -99,7 +99,7 @@ def _note(switch: str, entry: Foreign, surely: bool) -> str:
     return f"at {switch} it {meets} an entry of others: {entry.text}"
 
 
-def _lost(passage: Passage, switch: str, copy: Copy, far: str) -> str | None:
+def _lost(passage: Passage, switch: str, copy: SentCopy, far: str) -> str | None:
     """Why a copy does not arrive as an event, if it does not."""
     if why := passage.shut(switch, copy.port):
         return why

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
-from flowsieve.flow.others import Copy, Foreign
+from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.header.address import WIDTH, Prefix, address_text
 from flowsieve.header.frame import UDP
 from flowsieve.protocol.addresses import EVENT_PORT
@@ -189,7 +189,7 @@ def _number(value: object) -> str:
 class _Reading:
     """What the instructions of an entry do to an event, read one after the other; as in `Foreign`."""
 
-    copies: list[Copy] = field(default_factory=list)
+    copies: list[SentCopy] = field(default_factory=list)
     perhaps: bool = False
     floods: bool = False
     goes_on: bool = False
@@ -241,7 +241,7 @@ class _Reading:
         self.said.append(f"output:{_PORTS.get(port, port)}")
         changed = (self.mac, self.address) != (None, None)
         if 1 <= port <= MAX_PORT:
-            self.copies.append(Copy(port, self.mac, self.address))
+            self.copies.append(SentCopy(port, self.mac, self.address))
         elif port in _FLOODING and not changed:
             self.floods = True
         elif port not in _HIDDEN:
