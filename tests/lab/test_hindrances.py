@@ -154,7 +154,7 @@ def test_flooding_what_ours_do_not_want_matters_only_where_it_may_go_round() -> 
         async with at_work("ring:3") as (lab, dispatcher):
             switches = dispatcher.state.topology.switches
             for number, switch in enumerate(switches, 1):
-                ofctl(lab, "add-flow", switch, "priority=0,actions=NORMAL")
+                ofctl(lab, "add-flow", switch, "table=1,priority=0,actions=NORMAL")
                 await until(lambda at=switch: bool(dispatcher.foreign(at)))
                 await dispatcher.settled()
                 verdict = await dispatcher.verify()

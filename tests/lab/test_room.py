@@ -37,7 +37,7 @@ def of_others(lab: Lab, command: str, flows: str) -> None:
 def test_the_room_that_others_take_is_found_at_once_and_found_again_when_they_go(cookie: str) -> None:
     topology = line(2)
     state = ControlState(topology, RegularPlan.make(SCHEMA))
-    taken = "".join(f"ipv6,ipv6_dst=fd00:{n:x}::/32" + "{}\n" for n in range(1, TAKEN + 1))
+    taken = "".join(f"table=1,ipv6,ipv6_dst=fd00:{n:x}::/32" + "{}\n" for n in range(1, TAKEN + 1))
 
     async def story(lab: Lab) -> None:
         async with (
