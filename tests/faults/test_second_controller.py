@@ -74,7 +74,9 @@ async def would_change(there: Foreign, hatchery: Hatchery) -> Mapping[str, Any]:
 
 def with_content(there: Foreign) -> frozenset[str]:
     """The switches that hold entries for events."""
-    return frozenset(each for each, table in there.tables().items() if any("=ff0e:" in row for row in table))
+    return frozenset(
+        each for each, table in there.tables().items() if any("table=1," in row for row in table)
+    )
 
 
 def test_a_second_controller_says_so_and_stands_by_while_events_flow(hatchery: Hatchery) -> None:

@@ -11,7 +11,7 @@ from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.findings import Findings
 from flowsieve.control.discovery.growth import grown, without
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.errors import JournalError, Refused, SwitchError
+from flowsieve.errors import FlowsieveError, Refused, SwitchError
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.mend import Edge, edges_of
 from flowsieve.network.topology import Topology
@@ -76,7 +76,7 @@ class Explorer:
             if grown(known, self._findings) is not known:
                 try:
                     new = await self.become(lambda known: grown(known, self._findings))
-                except JournalError as error:
+                except FlowsieveError as error:
                     log.error("the network does not grow: %s", error)
                 else:
                     log.info("taken in: %s", ", ".join(_news(known, new)))

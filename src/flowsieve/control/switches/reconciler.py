@@ -22,6 +22,7 @@ from flowsieve.index.dz import Dz
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0  # with one that fails again and again of the same
 LONGEST_RETRY_SECONDS = 5.0  # with a switch that has no room at all; doubled up to it
 
 MakeDo = Callable[[TableFull, int], Awaitable[None]]
@@ -109,7 +110,8 @@ class Reconciler:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            retry = RETRY_SECONDS
+            retry = pause = RETRY_SECONDS
+            told = ""  # why the last step failed
             while self._connected and not self.settled:
                 try:
                     await self._step()
@@ -123,9 +125,14 @@ class Reconciler:
                         await self._news_within(retry)
                         retry = min(2 * retry, LONGEST_RETRY_SECONDS)
                 except SwitchError as error:
-                    log.warning("switch %s: %s", self.switch, error)
+                    if str(error) != told:
+                        told, pause = str(error), RETRY_SECONDS
+                        log.warning("switch %s: %s", self.switch, error)
                     self.doubt(str(error))
-                    await asyncio.sleep(RETRY_SECONDS)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                else:
+                    told = ""
 
     async def _news_within(self, seconds: float) -> None:
         """Wait until something is asked for or doubted, but no longer than that."""
@@ -152,11 +159,12 @@ class Reconciler:
         if strays or ops:
             work.append(core.switches.apply(self.switch, strays + ops))
         # Together, since each is followed by a wait for the switch's packets to meet it.
-        for failure in await asyncio.gather(*work, return_exceptions=True):
-            if isinstance(failure, TableFull):
+        failures = [each for each in await asyncio.gather(*work, return_exceptions=True) if each is not None]
+        for failure in failures:
+            if isinstance(failure, TableFull):  # before all others, since less can be asked for
                 raise self._own(failure, steps, len(strays)) from failure
-            if failure is not None:
-                raise failure
+        for failure in failures:
+            raise failure
         if self._doubts != doubts:
             return
         if strays or ops:

@@ -253,9 +253,10 @@ class Channel:
         sorting = sorted_out(there, await leisure.each(_flow_of, there))
         return tuple(sorted(sorting.flows, key=_by_key)), len(sorting.remove)
 
-    async def list_ports(self) -> tuple[Port, ...]:
-        """The ports that the switch has."""
-        async with self._asking(self._ports, f"the ports of switch {self.switch} cannot be read") as session:
+    async def list_ports(self, *, looking: bool = False) -> tuple[Port, ...]:
+        """The ports that the switch has; whoever is only looking holds nobody up."""
+        turn = self._looks if looking else self._ports
+        async with self._asking(turn, f"the ports of switch {self.switch} cannot be read") as session:
             return (await session.ask(session.connection.list_ports(), PortsListed)).ports
 
     async def fence(self, number: int, closed: bool) -> None:
@@ -350,11 +351,12 @@ class Channel:
         Where an answer is lost, the connection is given up; also where nobody waited for it, unless that was a look.
         """
         deadline = self._deadline()
-        if self._waiting >= MOST_WAITING:
+        counted = turn is not self._looks  # those who look are shared, and keep nobody from work
+        if counted and self._waiting >= MOST_WAITING:
             raise SwitchError(
                 f"switch {self.switch} has {MOST_WAITING} requests waiting; let them settle first"
             )
-        self._waiting += 1
+        self._waiting += counted
         try:
             async with turn:
                 session = None if known and self.unknown is not None else await self._live_session(deadline)
@@ -370,7 +372,7 @@ class Channel:
                         self._lose(session, "a request was abandoned")
                     raise
         finally:
-            self._waiting -= 1
+            self._waiting -= counted
 
     async def _live_session(self, deadline: float) -> SwitchSession:
         try:

@@ -179,7 +179,7 @@ class OpenFlowFabric(Fabric):
 
     async def settings(self, switch: str) -> Mapping[int, PortSetting]:
         """The ports of a switch that are not open, and how they are set."""
-        ports = await self._channel(switch).list_ports()
+        ports = await self._channel(switch).list_ports(looking=True)
         return {port.number: port.setting for port in ports if port.setting}
 
     async def ports(self, switch: str) -> Mapping[int, bool]:

@@ -138,7 +138,7 @@ def _match(match: bytes) -> _Asked | None:
             if all((value ^ mac) & mask & sure for mac, sure in _GROUP_MACS.values()):
                 return None
             certain = certain and not any((value ^ mac | ~sure) & mask for mac, sure in _GROUP_MACS.values())
-        elif number in _DESTINATION_FIELDS:
+        elif number in _DESTINATION_FIELDS and 8 * size == WIDTH[_DESTINATION_FIELDS[number]]:
             width = WIDTH[_DESTINATION_FIELDS[number]]
             free = (((1 << width) - 1) ^ mask).bit_length()  # bits asked for after a gap are left out
             reach = Prefix(_DESTINATION_FIELDS[number], value >> free, width - free)
