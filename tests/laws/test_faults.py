@@ -120,11 +120,16 @@ class Story:
                 self.step()
                 for _ in range(self.data.draw(st.integers(0, 12))):
                     await asyncio.sleep(0)
-            while not all(task.done() for task in self.pending) or self.dispatcher.troubles:
+            while not (all(task.done() for task in self.pending) and self.at_rest):
                 self.recover()
                 await asyncio.sleep(0.001)
             await asyncio.gather(*self.pending)
             await self.check()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is under way any more: what is may still meet a switch that will lose its answer."""
+        return self.dispatcher.mended and not self.dispatcher.troubles
 
     def recover(self) -> None:
         for switch in self.topology.switches:
@@ -179,7 +184,7 @@ class GrowingStory(Story):
             links = [link for link in self.topology.links if link not in known.links]
             hosts = [host for host in self.topology.hosts if host not in known.hosts]
             new = self.data.draw(st.sampled_from([*links, *hosts])) if links or hosts else None
-            settled = self.dispatcher.mended and not self.dispatcher.troubles
+            settled = self.at_rest
             if settled and self.data.draw(st.booleans()):
                 self.growth = asyncio.create_task(self.forget())
             else:
