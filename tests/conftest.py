@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,6 +38,13 @@ def _machine(request: pytest.FixtureRequest) -> None:
             check_machine()
         except LabError as error:
             pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def _plain_log(request: pytest.FixtureRequest) -> None:
+    """PySpark gives all handlers that there are a format of its own; a test that reads the log wants the plain one."""
+    if "caplog" in request.fixturenames:
+        request.getfixturevalue("caplog").handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
 
 
 @pytest.fixture(scope="session")
