@@ -42,9 +42,13 @@ def _machine(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _plain_log(request: pytest.FixtureRequest) -> None:
-    """PySpark gives all handlers that there are a format of its own; a test that reads the log wants the plain one."""
-    if "caplog" in request.fixturenames:
-        request.getfixturevalue("caplog").handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    """A test that reads the log gets it in plain lines: PySpark's loggers give each handler a format of their own."""
+    if "caplog" not in request.fixturenames:
+        return
+    for logger in logging.root.manager.loggerDict.values():
+        if type(logger).__module__.startswith("pyspark"):
+            logger.__class__ = logging.Logger
+    request.getfixturevalue("caplog").handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
 
 
 @pytest.fixture(scope="session")
