@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -292,18 +292,22 @@ class Channel:
         ) as session:
             return await _punts_to_change(session, punts)
 
-    async def guard(self, guard: Guard) -> GuardChanges:
-        """Make what the switch takes in exactly this; says what had to be changed."""
+    async def guard(self, guard: Guard, counted: Callable[[], Awaitable[None]]) -> GuardChanges:
+        """Make what the switch takes in exactly this; says what had to be changed.
+
+        Before entries are removed, what packets have met is to be `counted`: Open vSwitch would otherwise charge what
+        they have let in to the entry that refuses it from then on.
+        """
         self._opens = False
         async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
             ask, connection, known = session.ask, session.connection, self._guarded
-            self._guarded, todo = None, GuardChanges()
+            self._guarded = None
             if known is not None and known[0] is session:
                 todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
-            # Where entries are removed, the switch is asked for what they have counted: Open vSwitch may otherwise
-            # charge what they have let in to the entry that refuses it from now on.
-            if todo.remove or known is None or known[0] is not session:
+            else:
                 todo = await _guard_to_change(session, guard)
+            if todo.remove:
+                await counted()
             try:
                 for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
                     if some:

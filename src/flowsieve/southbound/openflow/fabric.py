@@ -207,7 +207,7 @@ class OpenFlowFabric(Fabric):
     async def guard(self, switch: str, guard: Guard) -> None:
         """Make what a switch takes in exactly this; returns once packets meet it."""
         async with self._followed(switch) as channel:
-            changed = await channel.guard(guard)
+            changed = await channel.guard(guard, self._datapath.follow)
             if changed.entries or switch in self._behind:
                 await self._datapath.follow(removed=bool(changed.remove) or switch in self._behind)
 
