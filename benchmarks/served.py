@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -23,12 +24,14 @@ ENCODING = encoding_of("ipv6")
 
 
 @asynccontextmanager
-async def served(state: ControlState) -> AsyncIterator[tuple[Lab, Dispatcher]]:
+async def served(state: ControlState, detours: bool = False) -> AsyncIterator[tuple[Lab, Dispatcher]]:
     """The network of a state as a lab, with the tables that follow from it in place."""
     with running(state.topology) as lab:
         groups = {host: lab.addresses(host).events_ipv6 for host in lab.topology.hosts}
-        async with controlled(lab, state, ENCODING) as dispatcher:
+        async with controlled(lab, state, ENCODING, detours=detours) as dispatcher:
             await dispatcher.settled()
+            while not dispatcher.protected:
+                await asyncio.sleep(0.01)
             keys = KeyRotation(
                 EventSecret(os.urandom(32)), dispatcher.ledger, dispatcher.scribe, ROTATION_SECONDS
             )

@@ -163,6 +163,15 @@ class GuardRefused(SwitchError):
         self.reason = reason
 
 
+class DetoursRefused(SwitchError):
+    """A switch has no groups, or no room for what leads around dead links; it goes on as it did before."""
+
+    def __init__(self, *, switch: str, reason: str) -> None:
+        super().__init__(f"switch {switch} takes no detours: {reason}")
+        self.switch = switch
+        self.reason = reason
+
+
 class HostError(FlowsieveError):
     """This host cannot send or receive as it should."""
 

@@ -9,10 +9,12 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import DetourRoom, no_detours
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Entry, Past, Snapshot, entry_from_json, entry_to_json
 from flowsieve.control.memory.recovery import recover, snapshot
@@ -20,9 +22,11 @@ from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
 from flowsieve.errors import JournalError
+from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import content_flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.bridges import misleading
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import encoding_of
@@ -60,6 +64,13 @@ class WatchedFabric(EmbeddedFabric):
             self.check()
         await asyncio.sleep(0)
 
+    async def protect(self, switch: str, protection: Protection) -> None:
+        try:
+            await super().protect(switch, protection)
+        finally:
+            self.check()
+        await asyncio.sleep(0)
+
     def set_link(self, a: str, b: str, up: bool) -> None:
         super().set_link(a, b, up)
         self.check()
@@ -82,8 +93,10 @@ class WatchedFabric(EmbeddedFabric):
         offers = [
             Interest(host, host, EVERYTHING, PLAN.cover(EVERYTHING, 0, None)) for host in topology.hosts
         ]
-        verdict = verify(NetworkView(topology, PLAN, ENCODING, tables, offers, [], self.closed))
+        view = NetworkView(topology, PLAN, ENCODING, tables, offers, [], self.closed)
+        verdict = verify(view)
         assert not verdict.duplicates and not verdict.loops, verdict
+        assert not list(misleading(replace(view, protections=self._protections)))
 
 
 class Memory:
@@ -145,7 +158,11 @@ class Lives:
     """A network that outlives its controllers; `away` are the switches that have no way to them."""
 
     def __init__(
-        self, topology: Topology, trees: TreeMap | None = None, damping: DampingSettings | None = None
+        self,
+        topology: Topology,
+        trees: TreeMap | None = None,
+        damping: DampingSettings | None = None,
+        detours: bool = False,
     ) -> None:
         self.topology = topology
         self.memory = Memory()
@@ -154,6 +171,7 @@ class Lives:
         self.pending: list[asyncio.Task[object]] = []
         self.dispatcher: Dispatcher
         self._trees, self._damping = trees, damping
+        self._detour_room: DetourRoom = (lambda topology: None) if detours else no_detours
         self._number = 0
 
     async def start(self, *, compact: bool = False) -> None:
@@ -170,6 +188,7 @@ class Lives:
             journal=self.memory,
             ledger=ledger,
             damping=self._damping,
+            detour_room=self._detour_room,
         )
         for switch in self.topology.switches:
             self.fabric.disconnect(switch)

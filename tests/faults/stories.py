@@ -30,7 +30,8 @@ class Story(Lives):
         self.dice = Random(seed)
         topology = network(self.dice)
         trees = TreeMap.spread(topology, 2) if self.dice.random() < 0.3 else None
-        super().__init__(topology, trees, CALM if self.dice.random() < 0.5 else None)
+        damping = CALM if self.dice.random() < 0.5 else None
+        super().__init__(topology, trees, damping, detours=seed % 2 == 1)
         self.told: list[str] = []
         self._pulled: set[Edge] = set()
         self._dark: set[str] = set()  # switches without power
@@ -219,6 +220,7 @@ class Story(Lives):
             and dispatcher.mended
             and not dispatcher.state.down
             and not dispatcher.suppressed
+            and dispatcher.protected
             and not self.fabric.fenced
             and not dispatcher.fences.closed
             and all(task.done() for task in self.pending)

@@ -22,6 +22,14 @@ from flowsieve.tasks import Tasks
 Guarding = Callable[[Topology], GuardSettings | None]
 
 
+DetourRoom = Callable[[Topology], int | None]
+
+
+def no_detours(topology: Topology) -> int | None:
+    """For a network in which dead links are mended by the controller alone."""
+    return 0
+
+
 def not_guarded(topology: Topology) -> GuardSettings | None:
     """For a network whose hosts are trusted."""
     return None
@@ -54,7 +62,8 @@ class Core:
     """One control plane at work. `state` decides at this moment, and may be replaced by another.
 
     `deliveries` are the ports of each switch at which events are readdressed to the host there, `punts` the packets
-    that every switch hands over, `guarding` how the hosts of a network are guarded, if they are.
+    that every switch hands over, `guarding` how the hosts of a network are guarded, if they are, `detour_room`
+    how many entries of a switch may lead around dead links (0: no detours, None: any number).
     """
 
     state: ControlState
@@ -65,6 +74,7 @@ class Core:
     deliveries: Mapping[str, Mapping[int, Deliver]] = field(default_factory=dict)
     punts: Sequence[Punt] = ()
     guarding: Guarding = not_guarded
+    detour_room: DetourRoom = no_detours
     watcher: Watcher = field(default_factory=NoWatcher)
     tasks: Tasks = field(default_factory=Tasks)
     unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards

@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
-from flowsieve.control.core import Core, Guarding, NoWatcher, Watcher, not_guarded
+from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.repair.failover import Failover
 from flowsieve.control.repair.fences import Fences
 from flowsieve.control.repair.mender import Mender
 from flowsieve.control.request import Request
@@ -28,6 +29,7 @@ from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
+from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -75,6 +77,7 @@ class Dispatcher:
         damping: DampingSettings | None = None,
         watcher: Watcher | None = None,
         guarding: Guarding = not_guarded,
+        detour_room: DetourRoom = no_detours,
     ) -> None:
         self.patience = patience
         self._core = core = Core(
@@ -86,10 +89,12 @@ class Dispatcher:
             deliveries or {},
             punts,
             guarding,
+            detour_room,
             watcher or NoWatcher(),
         )
         self._fleet = Fleet(core)
-        self._mender = Mender(core, self._fleet, damping)
+        self._failover = Failover(core, self._fleet)
+        self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed)
         self._intake = Intake(core, self._fleet, self._mender, drain)
         self._looking: set[str] = set()  # the switches at which hindrances will be looked for
@@ -170,6 +175,7 @@ class Dispatcher:
             case Disconnected(switch, reason):
                 self._connections[switch] += 1
                 self._fleet.disconnected(switch, reason)
+                self._failover.disconnected(switch)
             case PortChanged(switch, port, up):
                 self._mender.changed(switch, port, up)
                 self._look_for_hindrances(switch)
@@ -181,6 +187,7 @@ class Dispatcher:
                     return
                 log.warning("somebody has changed the table of switch %s", switch)
                 self._core.tasks.start(self._fleet.punt(switch))
+                self._failover.doubt(switch)
                 self._fleet[switch].doubt("somebody has changed its table")
                 self._look_for_hindrances(switch)
             case _:
@@ -192,6 +199,7 @@ class Dispatcher:
             self._core.tasks.start(reconciler.run())
         self._core.tasks.start(self._fleet.room.run())
         self._core.tasks.start(self._mender.run())
+        self._core.tasks.start(self._failover.run())
         self._core.tasks.start(self.scribe.run())
         return self
 
@@ -235,6 +243,21 @@ class Dispatcher:
     def suppressed(self) -> frozenset[Edge]:
         """The links that are left out because they come and go, down or not."""
         return self._mender.suppressed
+
+    @property
+    def detours(self) -> dict[Edge, Path]:
+        """The ways around links that are in force."""
+        return self._failover.ways
+
+    @property
+    def protected(self) -> bool:
+        """Whether every switch that can be asked does about dead links what it should."""
+        return self._failover.settled
+
+    @property
+    def protections(self) -> Mapping[str, Protection]:
+        """What switches do about dead links, as they have acknowledged it."""
+        return self._failover.held
 
     @property
     def fences(self) -> Fences:
@@ -296,6 +319,7 @@ class Dispatcher:
             before = self.state.topology, self.state.down, self.fences.closed
             tables = await self.tables()
             ports = await asyncio.gather(*map(self._core.switches.settings, tables))
+            around = await self._failover.really_held(tables)
             if before == (self.state.topology, self.state.down, self.fences.closed):
                 break
         others = {
@@ -303,7 +327,7 @@ class Dispatcher:
             for switch, settings in zip(tables, ports, strict=True)
         }
         view = self.state.view(self.encoding, tables)
-        return replace(view, others=others, deliveries=self._fleet.deliveries)
+        return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; one proof for all who ask at a time.
@@ -354,6 +378,7 @@ class Dispatcher:
             if switch not in other and (changes := changes_between(table, state.table(switch))):
                 self._fleet[switch].ask(changes)
         self._fleet.guard_anew()  # how closely hosts are guarded may depend on how many there are
+        self._failover.grow()
         self._mender.grow()
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
@@ -389,6 +414,7 @@ class Dispatcher:
         async def see() -> None:
             await self._fleet.punt(switch)
             ports = await self._ports(switch)
+            await self._failover.greet(switch)
             if self._connections[switch] == connection:  # else they may be others by now
                 self._fleet.connected(switch)
                 self._mender.told(switch, ports)

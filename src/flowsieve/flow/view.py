@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from flowsieve.flow.detours import Protection
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.others import Others
@@ -20,10 +21,10 @@ from flowsieve.network.tree import TreeMap
 class NetworkView:
     """What a proof, an explanation and a replay look at; a switch that `tables` does not name holds nothing.
 
-    Links that are `down` carry nothing. Only an explanation asks for the `trees`. What lies outside the `owner`'s part
-    of the space is owed by others. `others` is what somebody else has made of switches. Where there are `deliveries`,
-    an event that leaves by one of these ports arrives only if it was readdressed like that, by another port to a host
-    only if it was not; for None nobody looks at it.
+    Links that are `down` carry nothing, unless the `protections` of switches lead around them. Only an explanation asks
+    for the `trees`. What lies outside the `owner`'s part of the space is owed by others. `others` is what somebody else
+    has made of switches. Where there are `deliveries`, an event that leaves by one of these ports arrives only if it
+    was readdressed like that, by another port to a host only if it was not; for None nobody looks at it.
     """
 
     topology: Topology
@@ -37,6 +38,7 @@ class NetworkView:
     owner: Owner = SOLE
     others: Mapping[str, Others] = field(default_factory=dict)
     deliveries: Mapping[str, Mapping[int, Deliver]] | None = None
+    protections: Mapping[str, Protection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for switch in (*self.tables, *self.others):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
 from flowsieve.content.schema import shown
-from flowsieve.control.core import Guarding
+from flowsieve.control.core import DetourRoom, Guarding
 from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
@@ -30,6 +30,7 @@ from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
+from flowsieve.serving.detouring import detour_room
 from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, guarding
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
@@ -47,6 +48,7 @@ KEYS = (
     "most_calls",
     "event_mac",
     "key_rotation",
+    "failover",
     "guard",
     "guard_rate",
     *ACCESS_KEYS,
@@ -66,7 +68,8 @@ class ServiceSettings:
     `lease` how many seconds an interest outlives its client, `deadline` how long a request may wait for switches,
     `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
     `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys, `guard` whether
-    hosts are held to what they have advertised, at `guard_rate` events a second (0: any number).
+    hosts are held to what they have advertised, at `guard_rate` events a second (0: any number), `failover`
+    whether detours bridge links that die.
     """
 
     state: Path | None = None
@@ -80,6 +83,7 @@ class ServiceSettings:
     key_rotation: float = ROTATION_SECONDS
     guard: Choice = AUTO
     guard_rate: int = GUARD_RATE
+    failover: Choice = AUTO
 
     @property
     def punts(self) -> tuple[Punt, ...]:
@@ -89,7 +93,7 @@ class ServiceSettings:
         return (*DISCOVERY_PUNTS, *calls)
 
     def entries(self, topology: Topology, capacity: int | None = None) -> int:
-        """How many entries that and the guard take where it takes most: each port has limits of its own."""
+        """How many entries that, the guard and detours take where it takes most: each port has limits of its own."""
         punts = max(
             (
                 len(with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch)))
@@ -97,7 +101,8 @@ class ServiceSettings:
             ),
             default=len(self.punts),
         )
-        return punts + guard_entries(self.guard, topology, capacity)
+        detours = detour_room(self.failover, capacity)(topology) or 0
+        return punts + guard_entries(self.guard, topology, capacity) + detours
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,11 @@ class Config:
     def guarding(self, sources: Callable[[Topology], Mapping[str, Prefix]]) -> Guarding:
         """How hosts are guarded; `sources` are their own addresses, as far as they are known."""
         return guarding(self.service.guard, self.service.guard_rate, self.capacity, sources)
+
+    @property
+    def detour_room(self) -> DetourRoom:
+        """How many entries of a switch may be for detours."""
+        return detour_room(self.service.failover, self.capacity)
 
     def fresh(self, topology: Topology, trees: TreeMap | None = None) -> ControlState:
         """The state of a controller without any request yet."""
@@ -268,6 +278,7 @@ def _read_service(top: Section) -> ServiceSettings:
         key_rotation=_seconds(section, "key_rotation", default.key_rotation, LONGEST_ROTATION),
         guard=_checked(section, "guard", default.guard, _is_choice, 'true, false or "auto"'),
         guard_rate=_count(section, "guard_rate", default.guard_rate, least=0),
+        failover=_checked(section, "failover", default.failover, _is_choice, 'true, false or "auto"'),
     )
 
 

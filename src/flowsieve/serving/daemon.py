@@ -81,7 +81,16 @@ class Daemon:
             raise BadInput(
                 f"{config.path} now has another schema, index or network; that takes a new start, with a new state"
             )
-        for what in ("state", "http", "inband", "inband_rate", "event_mac", "guard", "guard_rate"):
+        for what in (
+            "state",
+            "http",
+            "inband",
+            "inband_rate",
+            "event_mac",
+            "guard",
+            "guard_rate",
+            "failover",
+        ):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         async with self.promises.allowing(config.service.lease):
@@ -145,6 +154,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
             damping=DampingSettings(),
             watcher=metrics,
             guarding=config.guarding(partial(site.sources, family=config.index.encoding.family)),
+            detour_room=config.detour_room,
         )
         switch_log = SwitchLog()
         router.add(switch_log.heard)

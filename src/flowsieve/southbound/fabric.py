@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from flowsieve.errors import FlowsieveError
+from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -162,7 +163,22 @@ class LiveSwitches(Protocol):
         controller goes, and when the port goes down and comes back. How that is done is up to the southbound.
 
         For a port that does not exist nothing is done; when it appears, it is open.
+
+        Nor does anything get around a closed port: a detour neither begins nor ends there, whatever `protect` asked
+        for before, or asks for while it is closed.
         """
+        ...
+
+    async def protect(self, switch: str, protection: Protection) -> None:
+        """Make what a switch does about dead links exactly this, but for ports that are closed.
+
+        What is there already stays. Returns once packets meet it. Raises DetoursRefused where the switch cannot, and
+        does what it did before.
+        """
+        ...
+
+    async def protection(self, switch: str, *, looking: bool = False) -> Protection:
+        """What a switch does about dead links; nothing that is asked waits for whoever is only looking."""
         ...
 
     async def fences(self, switch: str) -> frozenset[int]:

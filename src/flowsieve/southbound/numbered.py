@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from flowsieve.errors import SwitchError
+from flowsieve.flow.detours import Arrival, Protection, Way
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.flow.guard import Guard, Refusals
@@ -95,6 +96,16 @@ class NumberedSwitches(LiveSwitches):
         there, port_of = await self._switches.fences(switch), self._port_of(switch)
         return frozenset(port for number in there if (port := port_of(number)) is not None)
 
+    async def protect(self, switch: str, protection: Protection) -> None:
+        """Make what a switch does about dead links exactly this."""
+        there = _moved(protection, lambda port: self._number(switch, port))
+        await self._switches.protect(switch, there)
+
+    async def protection(self, switch: str, *, looking: bool = False) -> Protection:
+        """What a switch does about dead links; what concerns ports that the topology does not have is left out."""
+        there = await self._switches.protection(switch, looking=looking)
+        return _moved(there, self._port_of(switch))
+
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch exactly these."""
         await self._switches.punt(switch, self.numbered(switch, punts))
@@ -150,6 +161,23 @@ def _renumbered(entry: Foreign, port_of: Callable[[int], int | None]) -> Foreign
     if in_port is not None:
         in_port = port_of(in_port) or NOWHERE
     return replace(entry, copies=tuple(copies), in_port=in_port)
+
+
+def _moved(protection: Protection, number: Callable[[int], int | None]) -> Protection:
+    """The same with other port numbers; what has none is left out."""
+
+    def passed(table: Mapping[Arrival, int]) -> dict[Arrival, int]:
+        found = ((number(port), mark, number(out)) for (port, mark), out in table.items())
+        return {Arrival(port, mark): out for port, mark, out in found if port is not None and out is not None}
+
+    ways = ((number(port), mark, number(via)) for port, (mark, via) in protection.ways.items())
+    return replace(
+        protection,
+        links=frozenset(there for port in protection.links if (there := number(port)) is not None),
+        ways={port: Way(mark, via) for port, mark, via in ways if port is not None and via is not None},
+        relays=passed(protection.relays),
+        landings=passed(protection.landings),
+    )
 
 
 class _Translation:

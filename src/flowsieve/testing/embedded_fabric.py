@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 
 from flowsieve.errors import GuardRefused, Refused, SwitchError, TableFull, Unacknowledged
+from flowsieve.flow.detours import NO_PROTECTION, Protection, emulated
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -43,6 +45,7 @@ class EmbeddedFabric:
         self._mute: set[str] = set()
         self._fences: dict[str, set[int]] = {switch: set() for switch in self._topology.switches}
         self._down: set[Edge] = set()
+        self._protections: dict[str, Protection] = {}
 
     # What a controller asks of it.
 
@@ -93,6 +96,7 @@ class EmbeddedFabric:
         await self._reach(switch)
         if closed:
             self._fences[switch].add(port)
+            self._protections[switch] = self._protections.get(switch, NO_PROTECTION).closed_at({port})
         else:
             self._fences[switch].discard(port)
         self._answer(switch)
@@ -100,6 +104,16 @@ class EmbeddedFabric:
     async def fences(self, switch: str) -> frozenset[int]:
         await self._reach(switch)
         return frozenset(self._fences[switch])
+
+    async def protect(self, switch: str, protection: Protection) -> None:
+        """Make what a switch does about dead links exactly this, but for ports that are closed."""
+        await self._reach(switch)
+        self._protections[switch] = protection.closed_at(self._fences[switch])
+        self._answer(switch)
+
+    async def protection(self, switch: str, *, looking: bool = False) -> Protection:
+        await self._reach(switch)
+        return self._protections.get(switch, NO_PROTECTION)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch exactly these."""
@@ -169,6 +183,7 @@ class EmbeddedFabric:
         self._stopped.discard(switch)
         self._put_back(switch, ())
         self._fences[switch].clear()
+        self._protections.pop(switch, None)
         self.hand_overs[switch] = HandOver()
         self.guards.pop(switch, None)
         self.connect(switch)
@@ -194,13 +209,23 @@ class EmbeddedFabric:
 
     @property
     def closed(self) -> frozenset[Edge]:
-        """The links that carry nothing now: those that are down and those that are fenced."""
+        """The links that carry nothing now: the fenced ones, and those that are down and that nothing leads around.
+
+        One counts as carrying if packets get around it in one direction.
+        """
         fenced = {
             frozenset((switch, self._topology.neighbour(switch, port)))
             for switch, ports in self._fences.items()
             for port in ports
         }
-        return frozenset(self._down | fenced)
+        unusable = self._down | fenced
+        around = {
+            frozenset((near, far))
+            for edge in self._down
+            for near, far in permutations(edge)
+            if emulated(self._topology, self._protections, near, far, unusable)
+        }
+        return frozenset(unusable - around)
 
     async def _reach(self, switch: str) -> None:
         await asyncio.sleep(0)

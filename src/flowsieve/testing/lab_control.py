@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from flowsieve.control.core import no_detours
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
@@ -25,11 +26,12 @@ async def controlled(
     listen: str | None = None,
     timing: Timing | None = None,
     heard: Report = lambda event: None,
+    detours: bool = False,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
     The switches are dialled at their management sockets unless other `addresses` are given. `heard` hears what the
-    dispatcher hears.
+    dispatcher hears. With `detours` these bridge links that die.
     """
 
     def report(event: SwitchEvent) -> None:
@@ -43,6 +45,12 @@ async def controlled(
         timing=timing,
         report=report,
     )
-    dispatcher = Dispatcher(state, fabric, encoding, deliveries_of(lab.topology, encoding.family))
+    dispatcher = Dispatcher(
+        state,
+        fabric,
+        encoding,
+        deliveries_of(lab.topology, encoding.family),
+        detour_room=(lambda topology: None) if detours else no_detours,
+    )
     async with dispatcher, fabric:
         yield dispatcher

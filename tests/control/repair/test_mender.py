@@ -13,6 +13,7 @@ from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import NoJournal
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.repair.failover import Failover
 from flowsieve.control.repair.mender import Mender
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
@@ -39,7 +40,8 @@ class Repair:
         self.followed = asyncio.Event()
         self.followed.set()
         self.core = Core(self.state, self.fabric, encoding_of("ipv6"), Scribe(NoJournal()), watcher=self)
-        self.mender = Mender(self.core, Followers(self), damping)
+        fleet = Followers(self)
+        self.mender = Mender(self.core, fleet, Failover(self.core, fleet), damping)
         self._decide, self.state.rewire = self.state.rewire, self._rewire  # type: ignore[method-assign]
 
     def set(self, up: bool, edge: Edge = A_LINK) -> None:

@@ -21,6 +21,7 @@ from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Rewired
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.repair.damping import Damping, DampingSettings, dispensable
+from flowsieve.control.repair.failover import Failover
 from flowsieve.control.repair.fences import Fences, link_name
 from flowsieve.control.repair.link_log import LinkLog
 from flowsieve.control.state import Outcome
@@ -54,7 +55,9 @@ class Mender:
     `blocked` are the edges of trees that carry nothing, `whole` says that there is none and no link is left to follow.
     """
 
-    def __init__(self, core: Core, fleet: Fleet, damping: DampingSettings | None = None) -> None:
+    def __init__(
+        self, core: Core, fleet: Fleet, failover: Failover, damping: DampingSettings | None = None
+    ) -> None:
         state = core.state
         self.fences = Fences(state.topology, core.switches, fleet.reachable, sure=state.fenced)
         self.blocked: frozenset[Edge] = frozenset()
@@ -64,6 +67,7 @@ class Mender:
         self._damping = Damping(damping) if damping is not None else None
         self._core = core
         self._fleet = fleet
+        self._failover = failover
         self._trees, self._of_trees = state.trees, tree_edges(state.trees)
         self._news: dict[str, dict[int, bool]] = {}  # of ports, since a switch connected
         self._recheck: asyncio.TimerHandle | None = None
@@ -84,6 +88,7 @@ class Mender:
         self._fit: dict[Edge, TreeMap] = {}  # fences whose ends have both followed, on these trees
         self._spare: set[Edge] = set()  # fences to be opened though the link is down
         self._log = LinkLog()
+        failover.tell(self._check)
 
     def grow(self) -> None:
         """Go over to the topology that the state has now; links that were not down before are up."""
@@ -165,6 +170,12 @@ class Mender:
         return self._cabling.down | self.suppressed
 
     @property
+    def _cut(self) -> frozenset[Edge]:
+        """The links to do without that nothing bridges; one that comes and goes is not worth a bridge."""
+        down = self._down
+        return down - self._failover.bridged(down - self.suppressed - self.fences.closed)
+
+    @property
     def _edges(self) -> frozenset[Edge]:
         """The links that some tree has."""
         trees = self._core.state.trees
@@ -186,7 +197,8 @@ class Mender:
         self._log.tell(self._topology, self._cabling.down, self.suppressed)
         self._look_again()
         state, down, before = self._core.state, self._down, self._trees
-        blocked = (down | self.fences.closed) & self._edges
+        self._failover.see(down, self.fences.closed)
+        blocked = (self._cut | self.fences.closed) & self._edges
         busy = (
             self._writing or "" in self._fencing.values()
         )  # what it is at comes about, whatever is told meanwhile
@@ -210,7 +222,7 @@ class Mender:
             if trees is not state.trees or edge not in sure or edge in down - self._spare:
                 del self._fit[edge]
                 self._opening.discard(edge)
-        todo = _Todo(down, down & self._edges, sure, frozenset(self._fit))
+        todo = _Todo(down, self._cut & self._edges, sure, frozenset(self._fit))
         return todo if todo.dead or todo.fit or (down, sure) != (state.down, state.fenced) else None
 
     def _look_again(self) -> None:
@@ -241,7 +253,7 @@ class Mender:
         if todo is None:
             return None
         why = await self._follow(todo)
-        stuck = (self._down & self._edges) - self.fences.sure
+        stuck = (self._cut & self._edges) - self.fences.sure
         if why is not None or not stuck:
             return why
         reasons = sorted(reason for edge in stuck if (reason := self._fencing.get(edge)))  # or it is at it
@@ -296,7 +308,7 @@ class Mender:
 
     async def _fence(self) -> None:
         """Have the edges fenced that have died; returns when it is known of all, or of some and time is up."""
-        dead = (self._down & self._edges) - self.fences.sure
+        dead = (self._cut & self._edges) - self.fences.sure
         for edge in dead:
             if self._fencing.get(edge) != "":
                 self._fencing[edge] = ""

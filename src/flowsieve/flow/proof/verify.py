@@ -12,7 +12,8 @@ false_negatives: pairs of a publishing host and another host for which there is 
     there is.
 duplicates: pairs of a publishing host and a host that some address of the publisher's dz reaches twice.
 loops: switches that some packet, wherever it comes from, would come to without end; on a loop or behind one.
-strays: entries that output to a port that their switch does not have, or twice to one.
+strays: entries that output to a port that their switch does not have, or twice to one; detours around a link that end
+    elsewhere than at its far end.
 undecided: entries of others on which it depends whether there are more of these than are counted, or of which nobody
     can tell what they do to events.
 
@@ -35,6 +36,7 @@ from flowsieve.flow.flat import FlatTable, FlowColumns, Words, address_of, colum
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof import verify_kernel as kernel
 from flowsieve.flow.proof.atoms import Atoms, Ranges
+from flowsieve.flow.proof.bridges import cut, misleading
 from flowsieve.flow.proof.overlay import Overlay, overlay, puzzling
 from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.proof.trace import trace
@@ -86,8 +88,10 @@ def verify(view: NetworkView) -> Verdict:
 
     Endpoints that links which are down cut off from each other are owed nothing.
     """
+    misled = list(misleading(view))
+    view = replace(view, down=cut(view))
     topology, plan, passage = view.topology, view.plan, Passage.of(view)
-    return _Case(
+    verdict = _Case(
         topology=topology,
         wiring=Wiring.of(topology),
         plan=plan,
@@ -99,6 +103,10 @@ def verify(view: NetworkView) -> Verdict:
         wants=_by_endpoint(view, view.subscriptions),
         piece=_pieces(topology, view.down),
     ).verdict()
+    if not misled:
+        return verdict
+    witness = verdict.witness or Witness(None, None, "stray", "switch {}: {}".format(*misled[0]))
+    return replace(verdict, strays=verdict.strays + len(misled), witness=witness)
 
 
 def _pieces(topology: Topology, down: Collection[Edge]) -> NDArray[np.int64]:

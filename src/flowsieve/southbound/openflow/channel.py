@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.errors import GuardRefused, SwitchError, TableFull, Unacknowledged
+from flowsieve.errors import DetoursRefused, GuardRefused, SwitchError, TableFull, Unacknowledged
+from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -27,10 +28,13 @@ from flowsieve.southbound.fabric import (
 )
 from flowsieve.southbound.leisure import Leisure, in_slices
 from flowsieve.southbound.openflow.datapath_id import switch_id
+from flowsieve.southbound.openflow.detours import Held
+from flowsieve.southbound.openflow.detours import changes as detour_changes
 from flowsieve.southbound.openflow.entries import SwitchEntry, within
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
     EntriesListed,
+    GroupsListed,
     MetersCounted,
     MetersListed,
     Notice,
@@ -91,6 +95,9 @@ class Channel:
         self._connected = asyncio.Event()
         self._tables, self._ports, self._looks = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._waiting = 0
+        self._links: frozenset[int] | None = (
+            None  # the ports that are sent to by groups, as far as that is known
+        )
         self._opens = True  # until somebody says what the switch is to take in, it takes in everything
         self._opened: SwitchSession | None = None  # the one on which it was made to
         self._guarded: tuple[SwitchSession, Guard] | None = (
@@ -156,7 +163,7 @@ class Channel:
             self._use(session)
 
     def _use(self, session: SwitchSession) -> None:
-        self._session = session
+        self._session, self._links = session, None
         self._connected.set()
         self._report(Connected(self.switch))
 
@@ -176,7 +183,7 @@ class Channel:
         elif session is not self._session:
             return  # it is not ours yet, and all of that is read when it is
         elif isinstance(notice, Monitored):
-            self._opened = self._guarded = None
+            self._opened = self._guarded = self._links = None
             self._report(TableChanged(self.switch, notice.owners))
         elif isinstance(notice, PacketIn):
             self._report(PuntedPacket(self.switch, notice.port, notice.data))
@@ -267,7 +274,44 @@ class Channel:
             listed = await session.ask(session.connection.list_ports(), PortsListed)
             for each in listed.ports:
                 if each.number == number:
-                    await session.ask(session.connection.fence(each, closed), BatchApplied)
+                    grouped = closed and number in await self._grouped(session)
+                    await session.ask(session.connection.fence(each, closed, grouped), BatchApplied)
+
+    async def protect(self, protection: Protection) -> bool:
+        """Make what leads around dead links exactly this, but for closed ports; says whether anything was changed."""
+        lost = f"what switch {self.switch} does about dead links is unknown"
+        async with self._asking(self._tables, lost) as session, self._ports:
+            ask, connection = session.ask, session.connection
+            held = await _detours_held(session)
+            ports = (await ask(connection.list_ports(), PortsListed)).ports
+            wanted = protection.closed_at({port.number for port in ports if port.fenced})
+            content: Sequence[SwitchEntry] = ()
+            connection.send_to_groups(wanted.links)
+            if {group.port for group in held.groups} != wanted.links:
+                content = (await ask(connection.list_entries(), EntriesListed)).entries
+            messages = detour_changes(held, wanted, content, connection.packer)
+            if messages:
+                try:
+                    await ask(connection.carry_out(messages), BatchApplied)
+                except Rejected as why:
+                    connection.send_to_groups(self._links or ())
+                    raise DetoursRefused(switch=self.switch, reason=str(why)) from None
+            self._links = wanted.links
+            return bool(messages)
+
+    async def protection(self, *, looking: bool = False) -> Protection:
+        """What the switch does about dead links; whoever is only looking holds nobody up."""
+        lost = f"what switch {self.switch} does about dead links cannot be read"
+        async with self._asking(self._looks if looking else self._tables, lost) as session:
+            return (await _detours_held(session)).protection
+
+    async def _grouped(self, session: SwitchSession) -> Collection[int]:
+        """The ports that have groups."""
+        if self._links is not None:
+            return self._links
+        return [
+            each.port for each in (await session.ask(session.connection.list_groups(), GroupsListed)).groups
+        ]
 
     async def punt(self, punts: Sequence[Punt]) -> bool:
         """Make the service entries exactly these; says whether anything had to be changed."""
@@ -425,6 +469,13 @@ async def _punts_to_change(session: SwitchSession, punts: Sequence[Punt]) -> Cha
     entries = (await session.ask(session.connection.list_service(), EntriesListed)).entries
     meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
     return changes(entries, meters, punts)
+
+
+async def _detours_held(session: SwitchSession) -> Held:
+    """What a switch holds of detours."""
+    groups = (await session.ask(session.connection.list_groups(), GroupsListed)).groups
+    entries = (await session.ask(session.connection.list_detour_entries(), EntriesListed)).entries
+    return Held(groups, entries)
 
 
 async def _guard_to_change(session: SwitchSession, guard: Guard) -> GuardChanges:

@@ -10,7 +10,7 @@ for a barrier first, look for errors, and then commit or discard: the batch is d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.detours import closing, detour_entries_request, groups_request
 from flowsieve.southbound.openflow.entries import SwitchEntry, add, delete_strict
 from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready, RoleTold
 from flowsieve.southbound.openflow.guards import meter_counts_request
@@ -55,7 +56,7 @@ class OpenFlowConnection:
 
     def __init__(self, decrement: bool = True) -> None:
         self.state = ConnectionState.HELLO
-        self._packer = Packer(decrement)
+        self.packer = Packer(decrement)
         self._frames = wire.Frames()
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
@@ -74,15 +75,24 @@ class OpenFlowConnection:
 
         def packed(first: int, bundle: int) -> Iterator[bytes]:
             for at in range(0, len(ops), CHUNK):
-                yield self._packer.pack(first + at, ops[at : at + CHUNK], bundle)
+                yield self.packer.pack(first + at, ops[at : at + CHUNK], bundle)
             for xid, entry in enumerate(also, first + len(ops)):
                 yield wire.bundle_add(xid, bundle, add(xid, entry))
 
         return self._begin(len(ops) + len(also), packed)
 
+    def carry_out(self, messages: Sequence[Callable[[int], bytes]]) -> int:
+        """Have messages, each made for its xid, carried out as a batch."""
+
+        def packed(first: int, bundle: int) -> Iterator[bytes]:
+            for xid, message in enumerate(messages, first):
+                yield wire.bundle_add(xid, bundle, message(xid))
+
+        return self._begin(len(messages), packed)
+
     def rearrange(self, made: Sequence[SwitchEntry], removed: Sequence[SwitchEntry]) -> int:
         """Have entries made as they are, and then others removed whatever they match, as a batch."""
-        return self._bundle(
+        return self.carry_out(
             [
                 *(partial(add, entry=entry) for entry in made),
                 *(partial(delete_strict, entry=entry) for entry in removed),
@@ -91,7 +101,7 @@ class OpenFlowConnection:
 
     def serve(self, punts: Sequence[tuple[Punt, int]], removed: Sequence[SwitchEntry]) -> int:
         """Have service entries made, each with the number of its meter, and others removed, as a batch."""
-        return self._bundle(
+        return self.carry_out(
             [
                 *(partial(delete_strict, entry=entry) for entry in removed),
                 *(partial(install, punt=punt, meter=meter) for punt, meter in punts),
@@ -118,9 +128,23 @@ class OpenFlowConnection:
         """Ask what all meters have counted."""
         return self._list(wire.ListKind.METER_COUNTS, meter_counts_request)
 
-    def fence(self, port: Port, closed: bool) -> int:
-        """Have a port fenced or opened."""
-        return self._make([lambda xid: port_mod(xid, port, closed)])
+    def list_groups(self) -> int:
+        """Ask for the groups of links."""
+        return self._list(wire.ListKind.GROUPS, groups_request)
+
+    def list_detour_entries(self) -> int:
+        """Ask for the entries that lead around dead links."""
+        return self._list(wire.ListKind.ENTRIES, detour_entries_request)
+
+    def send_to_groups(self, ports: Collection[int]) -> None:
+        """Have entries that are made from now on send to the groups of these ports."""
+        if self.packer.grouped != ports:
+            self.packer = Packer(self.packer.decrement, ports)
+
+    def fence(self, port: Port, closed: bool, grouped: bool = False) -> int:
+        """Have a port fenced, with whatever leads around it if it is sent to by a `grouped` way; or opened."""
+        around = closing(port.number, grouped) if closed else []
+        return self._make([*around, lambda xid: port_mod(xid, port, closed)])
 
     def change_meters(self, meters: Sequence[Meter], command: int) -> int:
         """Have meters made, changed or removed."""
@@ -290,15 +314,6 @@ class OpenFlowConnection:
             self._out.append(message(xid))
         self._out.append(wire.barrier(last))
         return xids[0]
-
-    def _bundle(self, messages: Sequence[Callable[[int], bytes]]) -> int:
-        """Have messages, each made for its xid, carried out as a batch."""
-
-        def packed(first: int, bundle: int) -> Iterator[bytes]:
-            for xid, message in enumerate(messages, first):
-                yield wire.bundle_add(xid, bundle, message(xid))
-
-        return self._begin(len(messages), packed)
 
     def _begin(self, count: int, packed: Callable[[int, int], Iterator[bytes]]) -> int:
         assert self.state is ConnectionState.READY and self._batch is None and count > 0

@@ -23,8 +23,11 @@ from flowsieve.southbound.openflow.packed import (
 from flowsieve.southbound.openflow.wire import (
     ADMISSION_TABLE,
     CONTENT_TABLE,
+    DETOUR_COOKIE,
+    DETOUR_COOKIES,
     ETH_TYPES,
     GUARD_COOKIE,
+    LINK_GROUPS,
     SERVICE_COOKIE,
     ProtocolError,
     owner_of,
@@ -71,8 +74,8 @@ class SwitchEntry(NamedTuple):
 
     @property
     def service(self) -> bool:
-        """Whether it is an entry of ours that hands packets to the controller, or says what is taken in."""
-        return self.cookie in (SERVICE_COOKIE, GUARD_COOKIE)
+        """Whether it is one of ours that is no content: it hands packets over, takes events in, leads around a link."""
+        return self.cookie in (SERVICE_COOKIE, GUARD_COOKIE) or self.cookie & DETOUR_COOKIES == DETOUR_COOKIE
 
     @property
     def admits(self) -> bool:
@@ -231,12 +234,19 @@ def _actions(instructions: bytes) -> tuple[Action, ...] | None:
             actions.append(delivery)
             continue
         kind, _, port = struct.unpack_from("!HHI", instructions, at)
-        if kind == ofp.OFPAT_OUTPUT and not (actions and isinstance(actions[-1], Deliver)):
+        if kind == ofp.OFPAT_OUTPUT and not _delivered(actions):
             actions.append(Output(port))
+        elif kind == ofp.OFPAT_GROUP and port in LINK_GROUPS and not _delivered(actions):
+            actions.append(Output(port - LINK_GROUPS.start))
         elif kind != ofp.OFPAT_DEC_NW_TTL or actions:
             return None
         at += size
     return tuple(actions) if at == length else None
+
+
+def _delivered(actions: list[Action]) -> bool:
+    """Whether the last copy was readdressed; what is sent after it would be as well."""
+    return bool(actions) and isinstance(actions[-1], Deliver)
 
 
 def _deliver(instructions: bytes, at: int) -> tuple[Deliver, int] | None:

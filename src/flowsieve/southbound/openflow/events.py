@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flowsieve.southbound.openflow.detours import LinkGroup
 from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.guards import MeterCount
 from flowsieve.southbound.openflow.ports import Port
@@ -70,6 +71,13 @@ class MetersCounted(NamedTuple):
     counts: tuple[MeterCount, ...]
 
 
-Listing = EntriesListed | PortsListed | MetersListed | MetersCounted
+class GroupsListed(NamedTuple):
+    """The groups of links that the switch has."""
+
+    request: int
+    groups: tuple[LinkGroup, ...]
+
+
+Listing = EntriesListed | PortsListed | MetersListed | MetersCounted | GroupsListed
 Notice = PacketIn | PortStatus | Monitored | RoleStatus  # what a switch tells unasked
 ConnectionEvent = Ready | BatchApplied | BatchRefused | RoleTold | Listing | Notice

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Self
 
 from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
+from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
@@ -194,6 +195,15 @@ class OpenFlowFabric(Fabric):
     async def fences(self, switch: str) -> frozenset[int]:
         """The ports of a switch that are closed."""
         return frozenset(port.number for port in await self._channel(switch).list_ports() if port.fenced)
+
+    async def protect(self, switch: str, protection: Protection) -> None:
+        """Make what a switch does about dead links exactly this, but for ports that are closed."""
+        if await self._channel(switch).protect(protection):
+            await self._datapath.follow()
+
+    async def protection(self, switch: str, *, looking: bool = False) -> Protection:
+        """What a switch does about dead links."""
+        return await self._channel(switch).protection(looking=looking)
 
     async def punt(self, switch: str, punts: Sequence[Punt]) -> None:
         """Make the service entries of a switch, and their limits, exactly these."""

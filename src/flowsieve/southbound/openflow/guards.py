@@ -6,6 +6,8 @@
 | 1901 | at a host's port, to the group | dropped, and counted |
 | 1901 | at a port to another switch, to the group | the content table |
 | 1900 | at any port, to the group | dropped; the content table where the guard is open |
+
+What has a VLAN tag never gets to the content table this way.
 """
 
 from __future__ import annotations
@@ -97,14 +99,15 @@ def guard_changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], guard
 
 def guard_entries(guard: Guard) -> Iterator[SwitchEntry]:
     """The entries of a guard."""
-    yield _entry(GUARD_PRIORITY, _match(guard.group), _ON if guard.open else b"")
+    yield _entry(GUARD_PRIORITY, _match(guard.group, admits=guard.open), _ON if guard.open else b"")
     for port in guard.links:
-        yield _entry(GUARD_PRIORITY + 1, _match(guard.group, port), _ON)
+        yield _entry(GUARD_PRIORITY + 1, _match(guard.group, port, admits=True), _ON)
     for gate in guard.gates:
         yield _entry(GUARD_PRIORITY + 1, _match(guard.group, gate.port), b"")
         metered = _METERED.pack(ofp.OFPIT_METER, 8, _meter(gate.port)) if gate.rate else b""
         for prefix in gate.admitted:
-            yield _entry(GUARD_PRIORITY + 2, _match(prefix, gate.port, gate.source), metered + _ON)
+            match = _match(prefix, gate.port, gate.source, admits=True)
+            yield _entry(GUARD_PRIORITY + 2, match, metered + _ON)
 
 
 def guard_meters(guard: Guard) -> Iterator[Meter]:
@@ -151,10 +154,14 @@ def _entry(priority: int, match: bytes, instructions: bytes) -> SwitchEntry:
     return SwitchEntry(GUARD_COOKIE, priority, match, instructions, ADMISSION_TABLE)
 
 
-def _match(prefix: Prefix, port: int | None = None, source: Prefix | None = None) -> bytes:
+def _match(
+    prefix: Prefix, port: int | None = None, source: Prefix | None = None, *, admits: bool = False
+) -> bytes:
     family = prefix.family
     fields: dict[str, object] = {"in_port": port} if port is not None else {}
     fields["eth_type"] = ETH_TYPES[family]
+    if admits:  # what bears a mark goes around a dead link; nobody else sends events with a VLAN id
+        fields["vlan_vid"] = ofp.OFPVID_NONE
     if source is not None:
         fields[SOURCE_FIELDS[family]] = address_text(family, source.first)
     first = address_text(family, prefix.first)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Deliver, Output
+from flowsieve.flow.entry import Action, Deliver, Output
 from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
 from flowsieve.southbound.openflow.wire import (
@@ -16,6 +16,7 @@ from flowsieve.southbound.openflow.wire import (
     COMMANDS,
     CONTENT_TABLE,
     ETH_TYPES,
+    LINK_GROUPS,
     VERSION,
     cookie_of,
 )
@@ -110,10 +111,14 @@ def _mark(owner: int | None) -> bytes:
 
 
 class Packer:
-    """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first."""
+    """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first.
 
-    def __init__(self, decrement: bool = True) -> None:
+    What goes to one of the ports that are `grouped` is sent to that port's group.
+    """
+
+    def __init__(self, decrement: bool = True, grouped: Collection[int] = ()) -> None:
         self.decrement = decrement
+        self.grouped = frozenset(grouped)
         # By the actions, plain outputs as their ports alone: numbers are found faster than values.
         self._instructions: dict[tuple[int | Deliver, ...], bytes] = {}
 
@@ -146,9 +151,7 @@ class Packer:
                 command = install if kind is OpKind.INSTALL else modify
                 same, instructions = seen.get(id(flow.actions), NOTHING)
                 if same is not flow.actions:
-                    actions = tuple(
-                        [action.port if isinstance(action, Output) else action for action in flow.actions]
-                    )
+                    actions = _keyed(flow.actions)
                     instructions = known(actions) or self._pack_instructions(actions)
                     seen[id(flow.actions)] = flow.actions, instructions
             size = 48 + match_size + len(instructions)
@@ -159,6 +162,11 @@ class Packer:
             )
             parts += (head, before, address, behind, instructions)
         return b"".join(parts)
+
+    def instructions(self, actions: Sequence[Action]) -> bytes:
+        """What an entry with these actions does."""
+        keyed = _keyed(actions)
+        return self._instructions.get(keyed) or self._pack_instructions(keyed)
 
     def _pack_instructions(self, actions: tuple[int | Deliver, ...]) -> bytes:
         if not actions:
@@ -171,11 +179,18 @@ class Packer:
             if isinstance(action, Deliver):
                 parts.append(_readdress(action))
                 port = action.port
-            parts.append(struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX))
+            if not isinstance(action, Deliver) and action in self.grouped:
+                parts.append(struct.pack("!HHI", ofp.OFPAT_GROUP, 8, LINK_GROUPS[action]))
+            else:
+                parts.append(struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX))
         body = b"".join(parts)
         packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body
         self._instructions[actions] = packed
         return packed
+
+
+def _keyed(actions: Sequence[Action]) -> tuple[int | Deliver, ...]:
+    return tuple([action.port if isinstance(action, Output) else action for action in actions])
 
 
 def _readdress(action: Deliver) -> bytes:

@@ -14,6 +14,7 @@ from flowsieve.southbound.openflow.events import (
     BatchRefused,
     ConnectionEvent,
     EntriesListed,
+    GroupsListed,
     MetersCounted,
     MetersListed,
     Notice,
@@ -26,7 +27,9 @@ from flowsieve.southbound.socket_address import Streams
 
 READ_SIZE = 1 << 16
 CLOSED = "the peer closed the connection"
-T = TypeVar("T", BatchApplied, EntriesListed, PortsListed, MetersListed, MetersCounted, RoleTold)
+T = TypeVar(
+    "T", BatchApplied, EntriesListed, PortsListed, MetersListed, MetersCounted, GroupsListed, RoleTold
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow.detours import groups_in
 from flowsieve.southbound.openflow.entries import entries_in
 from flowsieve.southbound.openflow.events import (
     ConnectionEvent,
     EntriesListed,
+    GroupsListed,
     MetersCounted,
     MetersListed,
     PortsListed,
@@ -70,4 +72,5 @@ LISTS = {
     wire.ListKind.PORTS: List(ports_in, PortsListed),
     wire.ListKind.METERS: List(meters_in, MetersListed),
     wire.ListKind.METER_COUNTS: List(meter_counts_in, MetersCounted),
+    wire.ListKind.GROUPS: List(groups_in, GroupsListed),
 }

@@ -7,7 +7,7 @@ lengths: several of os-ken's parsers never end where a length inside a message i
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -26,8 +26,15 @@ PROTOCOL = ProtocolDesc(VERSION)
 COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
 GUARD_COOKIE = COOKIE | 2  # on those that say what is taken in
+DETOUR_COOKIE = (
+    COOKIE | 3
+)  # on those that lead around dead links; the other bits of the last 16 say what they are about
+DETOUR_COOKIES = 0xFFFF_FFFF_FFFF_000F  # the bits by which these are told
 ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
 CONTENT_TABLE = 1  # where events are sent on
+DETOUR_TABLE = 2  # where those are sent that go around a dead link
+LAST_LINK_PORT = 0xFFF  # of a link that is sent over by a group
+LINK_GROUPS = range(0xF1050000, 0xF1050000 + LAST_LINK_PORT + 1)  # by their ports
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
     OpKind.INSTALL: ofp.OFPFC_ADD,
@@ -124,6 +131,7 @@ class ListKind(IntEnum):
     PORTS = ofp.OFPMP_PORT_DESC
     METERS = ofp.OFPMP_METER_CONFIG
     METER_COUNTS = ofp.OFPMP_METER
+    GROUPS = ofp.OFPMP_GROUP_DESC
 
 
 class PortStatus(NamedTuple):
@@ -341,7 +349,7 @@ def entries_request(xid: int) -> bytes:
 
 def monitor_request(xid: int) -> bytes:
     """Have the switch tell us when somebody changes entries of one of our tables."""
-    monitors = [_monitor(table) for table in (ADMISSION_TABLE, CONTENT_TABLE)]
+    monitors = [_monitor(table) for table in (ADMISSION_TABLE, CONTENT_TABLE, DETOUR_TABLE)]
     head = struct.pack("!HH4x", ofp.OFPMP_FLOW_MONITOR, 0)
     length = _HEADER.size + len(head) + sum(map(len, monitors))
     return _HEADER.pack(VERSION, ofp.OFPT_MULTIPART_REQUEST, length, xid) + head + b"".join(monitors)
@@ -381,17 +389,20 @@ def owner_of(cookie: int) -> int | None:
     return cookie >> 16 & 0xFFFF if cookie >> 32 == COOKIE >> 32 else None
 
 
-def flow_mod(xid: int, op: FlowOp, decrement: bool) -> bytes:
+def flow_mod(xid: int, op: FlowOp, decrement: bool, grouped: Collection[int] = ()) -> bytes:
     """An operation on an entry; the plain twin of `packed.Packer`."""
-    return to_bytes(_flow_mod(op, decrement), xid)
+    return to_bytes(_flow_mod(op, decrement, grouped), xid)
 
 
-def bundled_flow_mod(xid: int, bundle: int, op: FlowOp, decrement: bool) -> bytes:
+def bundled_flow_mod(
+    xid: int, bundle: int, op: FlowOp, decrement: bool, grouped: Collection[int] = ()
+) -> bytes:
     """The same inside a bundle."""
-    return to_bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, _flow_mod(op, decrement), []), xid)
+    message = _flow_mod(op, decrement, grouped)
+    return to_bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, message, []), xid)
 
 
-def _flow_mod(op: FlowOp, decrement: bool) -> Any:
+def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
     family = op.flow.match.family
     fields: dict[str, object] = {"eth_type": ETH_TYPES[family]}
     for name, part in zip((SOURCE_FIELDS[family], FIELDS[family]), op.flow.match.parts, strict=True):
@@ -407,7 +418,10 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
                 address = address_text(action.address.family, action.address.first)
                 actions += [parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":"))]
                 actions += [parser.OFPActionSetField(**{where: address})]
-            actions += [parser.OFPActionOutput(action.port)]
+            if action.port in grouped and not isinstance(action, Deliver):
+                actions += [parser.OFPActionGroup(LINK_GROUPS[action.port])]
+            else:
+                actions += [parser.OFPActionOutput(action.port)]
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
     match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
     return entry_mod(COMMANDS[op.kind], CONTENT_TABLE, cookie, op.flow.priority, match, instructions)
