@@ -102,9 +102,9 @@ class Mending:
                 await asyncio.sleep(POLL_SECONDS)
 
 
-def crowded(budget: int = DEFAULT_BUDGET) -> tuple[ControlState, list[Values]]:
+def crowded(budget: int = DEFAULT_BUDGET, distinct: int = DISTINCT) -> tuple[ControlState, list[Values]]:
     """A fat-tree with publishers and hundreds of subscriptions of others, and events that the two will exchange."""
-    load, topology = zipf(SUBSCRIPTIONS, 10 * DISTINCT), fat_tree(4)
+    load, topology = zipf(SUBSCRIPTIONS, 10 * distinct), fat_tree(4)
     hosts, everything = list(topology.hosts), Filter.parse("True", load.schema)
     plan = RegularPlan.make(load.schema, room=ENCODING.room)
     state = ControlState(topology, plan, settings=Settings(budget=budget))
@@ -116,7 +116,7 @@ def crowded(budget: int = DEFAULT_BUDGET) -> tuple[ControlState, list[Values]]:
     names = [attribute.name for attribute in load.schema]
     events = [dict(zip(names, point, strict=True)) for point in load.points.tolist()]
     wanted = Filter.parse(WANTED, load.schema)
-    return state, [event for event in events if wanted.matches(event)][:DISTINCT]
+    return state, [event for event in events if wanted.matches(event)][:distinct]
 
 
 async def played() -> tuple[list[Failure], Logs, int]:

@@ -31,8 +31,13 @@ async def one_round(seed: int) -> dict[str, object]:
     faults = dice.choices(FAULTS, k=dice.randint(1, MOST_FAULTS))
     if dice.random() < 0.2 and not topology.startswith("line"):  # which would fall apart
         faults.append(dice.choice(LASTING))
-    told: dict[str, object] = {"topology": topology, "faults": [f.__name__ for f in faults]}
-    async with world(topology, seconds=90 + 30 * len(faults)) as there:
+    detours = dice.random() < 0.5
+    told: dict[str, object] = {
+        "topology": topology,
+        "faults": [f.__name__ for f in faults],
+        "detours": detours,
+    }
+    async with world(topology, seconds=90 + 30 * len(faults), detours=detours) as there:
         await there.populate()
         for fault in faults:
             await asyncio.sleep(dice.uniform(0, 0.5))

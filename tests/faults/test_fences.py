@@ -17,6 +17,7 @@ WATCHED_SECONDS = 2.0  # of traffic under the controller that was started again
 
 def test_a_link_stays_fenced_across_a_kill_until_the_switch_that_was_away_has_followed() -> None:
     async def story(there: Foreign) -> None:
+        there.configure("failover = false")  # or the link would be bridged, and not fenced
         there.point()
         await there.start()
         await there.populate()

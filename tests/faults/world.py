@@ -64,7 +64,9 @@ class World(Traffic):
         """Wait until the controller has set all switches right, but for those that are gone."""
         dispatcher = self.dispatcher
         async with asyncio.timeout(PATIENCE):
-            while dispatcher.troubles.keys() != self.gone or not dispatcher.mended:
+            while (
+                dispatcher.troubles.keys() != self.gone or not dispatcher.mended or not dispatcher.protected
+            ):
                 await asyncio.sleep(0.005)
 
     # Judgement.
@@ -93,8 +95,8 @@ def keys_of(dispatcher: Dispatcher) -> KeyRotation:
 
 
 @asynccontextmanager
-async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
-    """A lab and its controller, for not more than so many seconds."""
+async def world(topology: str, seconds: float = 120.0, detours: bool = False) -> AsyncIterator[World]:
+    """A lab and its controller, for not more than so many seconds; with `detours` these bridge dead links."""
     with running(generate(topology)) as lab, tempfile.TemporaryDirectory(prefix="fs-") as directory:
         folder = Path(directory)
         proxies = {
@@ -110,7 +112,13 @@ async def world(topology: str, seconds: float = 120.0) -> AsyncIterator[World]:
         async with (
             asyncio.timeout(seconds),
             controlled(
-                lab, state, ENCODING, addresses=addresses, listen=f"unix:{listen}", timing=TIMING
+                lab,
+                state,
+                ENCODING,
+                addresses=addresses,
+                listen=f"unix:{listen}",
+                timing=TIMING,
+                detours=detours,
             ) as dispatcher,
             taking_calls(
                 CallHandler(dispatcher, groups, HOST_INTERFACE, keys=keys_of(dispatcher)),

@@ -38,7 +38,7 @@ def masked_matches(draw: st.DrawFn) -> Match:
 @st.composite
 def flows(draw: st.DrawFn) -> Flow:
     match = draw(st.builds(PrefixMatch, prefixes()) | masked_matches())
-    family, ports = match.family, st.integers(1, 0xFFFFFF00)
+    family, ports = match.family, st.integers(1, 12) | st.integers(1, 0xFFFFFF00)
     macs, addresses = st.integers(0, (1 << 48) - 1), st.integers(0, (1 << WIDTH[family]) - 1)
     whole = st.builds(Prefix, st.just(family), addresses, st.just(WIDTH[family]))
     plain = draw(st.lists(st.builds(Output, ports), max_size=6))
@@ -51,18 +51,25 @@ def flows(draw: st.DrawFn) -> Flow:
     first=st.integers(0, (1 << 32) - 5),
     bundle=st.none() | st.integers(0, (1 << 32) - 1),
     decrement=st.booleans(),
+    grouped=st.frozensets(st.integers(1, 12)),
 )
-def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement):
+def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement, grouped):
+    numbered = list(enumerate(ops, first))
     if bundle is None:
-        plain = [wire.flow_mod(xid, op, decrement) for xid, op in enumerate(ops, first)]
+        plain = [wire.flow_mod(xid, op, decrement, grouped) for xid, op in numbered]
     else:
-        plain = [wire.bundled_flow_mod(xid, bundle, op, decrement) for xid, op in enumerate(ops, first)]
-    assert Packer(decrement).pack(first, ops, bundle) == b"".join(plain)
+        plain = [wire.bundled_flow_mod(xid, bundle, op, decrement, grouped) for xid, op in numbered]
+    assert Packer(decrement, grouped).pack(first, ops, bundle) == b"".join(plain)
 
 
-@given(flow=flows(), decrement=st.booleans(), cookie=st.integers(0, (1 << 64) - 1))
-def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie):
-    message = Packer(decrement).pack(1, [FlowOp(OpKind.INSTALL, flow)])
+@given(
+    flow=flows(),
+    decrement=st.booleans(),
+    cookie=st.integers(0, (1 << 64) - 1),
+    grouped=st.frozensets(st.integers(1, 12)),
+)
+def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie, grouped):
+    message = Packer(decrement, grouped).pack(1, [FlowOp(OpKind.INSTALL, flow)])
     match = match_bytes(flow.match)
     entry = SwitchEntry(cookie, flow.priority, match, message[48 + len(match) :])
     assert entry.flow == flow

@@ -159,6 +159,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
         "operations": f"{found['operations']:,} acknowledged since it started",
         "guard": _guard_row(found["guard"]),
+        "failover": _failover_row(found["failover"]),
     }
 
 
@@ -168,6 +169,21 @@ def _links(found: Mapping[str, Any]) -> Iterator[str]:
     for kind, words in kinds.items():
         if edges := [" - ".join(edge) for edge in found.get(kind, ())]:
             yield f"{words}: {view.few(edges)}"
+
+
+def _failover_row(failover: Mapping[str, Any]) -> str:
+    if not failover["on"]:
+        return "off: links that die are mended by the controller alone"
+    without = [" - ".join(edge) for edge in failover["unprotected"]]
+    around = [" - ".join(path) for path in failover["bridged"]]
+    return "; ".join(
+        [
+            f"{failover['protected']:,} links with a detour",
+            *([f"none for {view.few(without)}"] if without else []),
+            *([f"in use: {view.few(around)}"] if around else []),
+            f"{failover['groups']:,} groups and {failover['entries']:,} entries",
+        ]
+    )
 
 
 def _guard_row(guard: Mapping[str, Any]) -> str:

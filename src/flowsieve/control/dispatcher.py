@@ -250,6 +250,16 @@ class Dispatcher:
         return self._failover.ways
 
     @property
+    def fails_over(self) -> bool:
+        """Whether detours are to bridge links that die."""
+        return self._failover.on
+
+    @property
+    def without_detours(self) -> frozenset[str]:
+        """The switches that take no detours."""
+        return frozenset(self._failover.refused)
+
+    @property
     def protected(self) -> bool:
         """Whether every switch that can be asked does about dead links what it should."""
         return self._failover.settled

@@ -166,41 +166,71 @@ def protections(topology: Topology, paths: Iterable[Path], family: int = 6) -> d
     return made
 
 
+class Landing(NamedTuple):
+    """Where a packet that went around a link is handled: at a switch, as if it had come in at a port, after a way."""
+
+    switch: str
+    port: int
+    path: Path
+
+
 def landing(
     topology: Topology,
     held: Mapping[str, Protection],
     near: str,
     far: str,
     unusable: Collection[Edge] = (),
-) -> tuple[str, int] | None:
-    """Where a packet from one end of a dead link to the other is handled, and at which port it is taken to come in.
+) -> Landing | None:
+    """Where a packet from one end of a dead link to the other is handled; None if it is dropped on the way.
 
-    None if it is dropped on the way; `NOWHERE` is the port where it goes in a circle, or to a host.
+    The port is `NOWHERE` where it goes in a circle, or to a host.
     """
     way = held.get(near, NO_PROTECTION).ways.get(topology.port(near, far))
     if way is None:
         return None
-    here, out = near, way.via
+    path, out = [near], way.via
     for _ in topology.switches:
+        here = path[-1]
         there = topology.neighbour(here, out)
         if there in topology.attached:
-            return here, NOWHERE
+            return Landing(here, NOWHERE, tuple(path))
         if frozenset((here, there)) in unusable:
             return None
+        path.append(there)
         arrival, protection = Arrival(topology.port(there, here), way.mark), held.get(there, NO_PROTECTION)
         if arrival in protection.landings:
-            return there, protection.landings[arrival]
+            return Landing(there, protection.landings[arrival], tuple(path))
         if arrival not in protection.relays:
             return None
-        here, out = there, protection.relays[arrival]
-    return here, NOWHERE
+        out = protection.relays[arrival]
+    return Landing(path[-1], NOWHERE, tuple(path))
+
+
+def right(topology: Topology, found: Landing, near: str, far: str) -> bool:
+    """Whether a packet was handled where it should be, as if it had come over the link."""
+    return (found.switch, found.port) == (far, topology.port(far, near))
 
 
 def emulated(
     topology: Topology, held: Mapping[str, Protection], near: str, far: str, unusable: Collection[Edge] = ()
 ) -> bool:
     """Whether packets from one end of a dead link get to the other as if over it, on links that can be used."""
-    return landing(topology, held, near, far, unusable) == (far, topology.port(far, near))
+    found = landing(topology, held, near, far, unusable)
+    return found is not None and right(topology, found, near, far)
+
+
+def bridged(
+    topology: Topology, held: Mapping[str, Protection], edges: Iterable[Edge], unusable: Collection[Edge] = ()
+) -> dict[Edge, Path]:
+    """Of some links, those that packets get around in both directions, and the way that they take."""
+    found = {}
+    for edge in edges:
+        near, far = sorted(edge)
+        there = landing(topology, held, near, far, unusable)
+        both = there is not None and right(topology, there, near, far)
+        if there is not None and both and emulated(topology, held, far, near, unusable):
+            found[edge] = there.path
+    return found
 
 
 def _parts(topology: Topology, path: Path) -> dict[str, Protection] | None:

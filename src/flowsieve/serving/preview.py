@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 
 from flowsieve.control.memory.recovery import last_found, recover
@@ -10,6 +11,7 @@ from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
+from flowsieve.flow.detours import NO_PROTECTION, Protection, bridged, protections, ways_around
 from flowsieve.flow.diff import changes_between
 from flowsieve.flow.guard import guard_of
 from flowsieve.flow.last_hop import deliveries_of
@@ -22,7 +24,7 @@ from flowsieve.southbound.fabric import Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
 
 CONNECT_SECONDS = 10.0
-# What can be changed in a switch: content entries, service entries, meters, ports.
+# What can be changed in a switch: content entries, service entries, meters, groups, ports.
 KINDS = {
     "install": "entries to install",
     "modify": "entries to modify",
@@ -32,6 +34,9 @@ KINDS = {
     "meter_add": "meters to add",
     "meter_modify": "meters to modify",
     "meter_remove": "meters to remove",
+    "group_add": "groups to add",
+    "group_modify": "groups to modify",
+    "group_remove": "groups to remove",
     "port_close": "ports to close",
     "port_open": "ports to open",
 }
@@ -67,26 +72,42 @@ class _Start:
         self._switches = NumberedSwitches(fabric, lambda: state.topology)
         self._deliveries = deliveries_of(state.topology, config.index.encoding.family)
         self._closed: frozenset[Edge] = state.fenced
+        self._detours: dict[str, Protection] = {}
 
     async def mend(self) -> None:
         """Have the trees follow the cabling as the switches see it.
 
-        Fenced are then the dead links that were so before, and edges of the trees that have died since; other fences
-        are opened.
+        Fenced are then the dead links that were so before, and edges of the trees that have died since and that nothing
+        bridges; other fences are opened.
         """
         state = self._state
+        held = {switch: await self._switches.protection(switch) for switch in state.topology.switches}
         cabling = Cabling(state.topology, state.down)
         for switch in state.topology.switches:
             ports = dict.fromkeys(link_ports(state.topology, switch), False)
             for port, up in (ports | dict(await self._switches.ports(switch))).items():
                 cabling.tell(switch, port, up)
-        self._closed = (state.fenced | tree_edges(state.trees)) & cabling.down
-        if (cabling.down, self._closed) != (state.down, state.fenced):
-            state.rewire(cabling.down, self._closed)
+        down, edges = cabling.down, tree_edges(state.trees)
+        over = bridged(state.topology, held, (down & edges) - state.fenced, down | state.fenced)
+        self._closed = (state.fenced | edges - over.keys()) & down
+        if (down, self._closed) != (state.down, state.fenced):
+            state.rewire(down, self._closed)
+        self._detours = self._aims(held, down | self._closed)
+
+    def _aims(self, held: Mapping[str, Protection], unusable: frozenset[Edge]) -> dict[str, Protection]:
+        """What each switch is to do about dead links."""
+        state, family = self._state, self._config.index.encoding.family
+        topology, room = state.topology, self._config.detour_room(state.topology)
+        if room == 0:
+            return dict.fromkeys(topology.switches, NO_PROTECTION)
+        edges = tree_edges(state.trees) - self._closed
+        paths = ways_around(topology, edges, unusable, room, bridged(topology, held, edges))
+        return protections(topology, paths.values(), family)
 
     async def changes(self, switch: str) -> Counter[str]:
         """What is changed at a switch, by its kind."""
-        return await self._entries(switch) + await self._service(switch) + await self._ports(switch)
+        asked = self._entries, self._service, self._protection, self._ports
+        return sum([await each(switch) for each in asked], Counter[str]())
 
     async def _entries(self, switch: str) -> Counter[str]:
         """Content entries, and what is in their place."""
@@ -117,6 +138,20 @@ class _Start:
                 meter_remove=todo.old_limits,
             )
         return counted
+
+    async def _protection(self, switch: str) -> Counter[str]:
+        """Groups and entries that lead around dead links, and the content entries that send to groups from then on."""
+        todo = await self._fabric.look_at_detours(
+            switch, self._switches.protection_there(switch, self._detours[switch])
+        )
+        return Counter(
+            service_install=todo.install,
+            service_remove=todo.remove,
+            modify=todo.modify,
+            group_add=todo.new_groups,
+            group_modify=todo.changed_groups,
+            group_remove=todo.old_groups,
+        )
 
     async def _ports(self, switch: str) -> Counter[str]:
         """Ports to other switches that are closed, or opened; one that is not there can be neither."""

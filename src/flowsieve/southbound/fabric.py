@@ -219,6 +219,18 @@ class ServiceChanges:
     old_limits: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DetourCosts:
+    """How many entries and groups of detours have to be made, changed and taken out, and content entries changed."""
+
+    install: int = 0
+    remove: int = 0
+    modify: int = 0
+    new_groups: int = 0
+    changed_groups: int = 0
+    old_groups: int = 0
+
+
 class Fabric(LiveSwitches, Protocol):
     """Live switches and the connections to them, which last for the time of an `async with` block.
 
@@ -249,6 +261,10 @@ class Fabric(LiveSwitches, Protocol):
 
     async def look_at_punts(self, switch: str, punts: Sequence[Punt]) -> ServiceChanges:
         """What `punt` would change; nothing is changed."""
+        ...
+
+    async def look_at_detours(self, switch: str, protection: Protection) -> DetourCosts:
+        """What `protect` would change; nothing is changed."""
         ...
 
     async def look_at_guard(self, switch: str, guard: Guard) -> ServiceChanges:

@@ -98,8 +98,11 @@ class NumberedSwitches(LiveSwitches):
 
     async def protect(self, switch: str, protection: Protection) -> None:
         """Make what a switch does about dead links exactly this."""
-        there = _moved(protection, lambda port: self._number(switch, port))
-        await self._switches.protect(switch, there)
+        await self._switches.protect(switch, self.protection_there(switch, protection))
+
+    def protection_there(self, switch: str, protection: Protection) -> Protection:
+        """What a switch is to do about dead links, by the numbers that it has for its ports."""
+        return _moved(protection, lambda port: self._number(switch, port))
 
     async def protection(self, switch: str, *, looking: bool = False) -> Protection:
         """What a switch does about dead links; what concerns ports that the topology does not have is left out."""

@@ -65,6 +65,10 @@ def ports(xid: int, *described: Port, more: bool = False) -> bytes:
     return message(ofp.OFPT_MULTIPART_REPLY, xid, body)
 
 
+def no_groups(xid: int) -> bytes:
+    return message(ofp.OFPT_MULTIPART_REPLY, xid, struct.pack("!HH4x", ofp.OFPMP_GROUP_DESC, 0))
+
+
 def packet_in(port: int, data: bytes) -> bytes:
     match = struct.pack("!HHII4x", 1, 12, 0x80000004, port)
     head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(data), 0, 0, 0)

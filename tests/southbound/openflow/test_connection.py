@@ -181,10 +181,11 @@ def test_ports_come_in_several_parts_without_the_switchs_own(ready):
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_port_is_changed_once_the_barrier_is_answered(ready, closed):
     request = ready.fence(PORTS[1], closed)
-    mod, barrier = peer.frames(b"".join(ready.outgoing()))
+    *around, mod, barrier = peer.frames(b"".join(ready.outgoing()))
+    assert len(around) == closed  # what leads around it is taken out first
     config = FENCE if closed else 0
     plain = parser.OFPPortMod(PROTOCOL, 2, "02:00:00:00:00:02", config, FENCE, [])
-    plain.set_xid(request)
+    plain.set_xid(mod.xid)
     plain.serialize()
     assert mod.data == bytes(plain.buf)
     assert heard(ready, peer.barrier(barrier.xid)) == [BatchApplied(request)]

@@ -620,6 +620,8 @@ class SlowReader:
                     elif frame.type == ofp.OFPT_MULTIPART_REQUEST:
                         if frame.data[8:10] == struct.pack("!H", ofp.OFPMP_PORT_DESC):
                             writer.write(peer.ports(frame.xid, port))
+                        elif frame.data[8:10] == struct.pack("!H", ofp.OFPMP_GROUP_DESC):
+                            writer.write(peer.no_groups(frame.xid))
                     elif frame.type == ofp.OFPT_BARRIER_REQUEST:
                         writer.write(peer.barrier(frame.xid))
                     elif frame.type == ofp.OFPT_BUNDLE_CONTROL:

@@ -228,7 +228,7 @@ def test_content_entries_of_the_first_table_are_taken_over_and_packets_go_on(ope
 
 
 def content(priority: int, table: int, cookie: int = COOKIE, instructions: bytes = b"") -> SwitchEntry:
-    match = next(iter(guard_entries(Guard(GROUP)))).match
+    match = next(iter(guard_entries(Guard(GROUP, False)))).match
     return SwitchEntry(cookie, priority, match, instructions, table)
 
 
@@ -267,7 +267,7 @@ def test_a_guard_is_made_in_the_least_steps():
     assert [each.priority for each in less.install] == [1902] and less.remove == ()
     assert less.old_meters == (Meter(meter, None),)
     gone = guard_changes(entries, [], Guard(GROUP))
-    assert len(gone.install) == 1 and set(gone.remove) == set(entries[1:])
+    assert len(gone.install) == 1 and set(gone.remove) == set(entries)
 
 
 def test_an_entry_is_made_as_it_is_read():

@@ -27,6 +27,7 @@ from flowsieve.flow.detours import (
     Path,
     Protection,
     Way,
+    bridged,
     emulated,
     mark_of,
     protections,
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 0.05  # for what is under way on a detour that is not used any more
 RETRY_SECONDS = 0.2
-GRACE_SECONDS = 0.5  # after a start, for switches to connect that may be bridging a link already
+GRACE_SECONDS = 10.0  # after a start, for switches to connect that may be bridging a link already
 
 
 class Failover:
@@ -62,11 +63,12 @@ class Failover:
         state = core.state
         # Dead links that were bridged when the last controller went, as far as the journal tells.
         self._awaited = (
-            (state.down - state.fenced) & tree_edges(state.trees) if self._on else frozenset[Edge]()
+            (state.down - state.fenced) & tree_edges(state.trees) if self.on else frozenset[Edge]()
         )
 
     @property
-    def _on(self) -> bool:
+    def on(self) -> bool:
+        """Whether detours are wanted."""
         return self._core.detour_room(self._core.state.topology) != 0
 
     def tell(self, changed: Callable[[], None]) -> None:
@@ -87,7 +89,7 @@ class Failover:
 
     def bridged(self, down: frozenset[Edge]) -> frozenset[Edge]:
         """Of some dead links, those that packets get around in both directions."""
-        return frozenset(edge for edge in down if edge in self._awaited or self._around(edge))
+        return frozenset(self._ways(down)) | self._awaited & down
 
     @property
     def settled(self) -> bool:
@@ -98,7 +100,7 @@ class Failover:
     @property
     def ways(self) -> dict[Edge, Path]:
         """The ways around links that are in force."""
-        return {edge: path for edge, path in self._paths.items() if self._around(edge)}
+        return self._ways(self._paths)
 
     @property
     def held(self) -> Mapping[str, Protection]:
@@ -107,7 +109,7 @@ class Failover:
 
     async def really_held(self, switches: Iterable[str]) -> dict[str, Protection]:
         """What some switches really do about dead links; of others, what they have acknowledged last."""
-        if not self._on:
+        if not self.on:
             return {}
         asked = list(switches)
         found = await asyncio.gather(
@@ -168,14 +170,13 @@ class Failover:
     def _family(self) -> int:
         return self._core.encoding.family
 
-    def _around(self, edge: Edge) -> bool:
-        topology, unusable = self._core.state.topology, self._unusable
-        return all(emulated(topology, self._held, near, far, unusable) for near, far in permutations(edge))
+    def _ways(self, edges: Iterable[Edge]) -> dict[Edge, Path]:
+        return bridged(self._core.state.topology, self._held, edges, self._unusable)
 
     def _links(self, switch: str) -> frozenset[int]:
         """The ports of a switch that it is to watch."""
         topology = self._core.state.topology
-        if not self._on or switch in self.refused:
+        if not self.on or switch in self.refused:
             return frozenset()
         return frozenset(topology.port(switch, near) for near in topology.linked(switch))
 
@@ -189,7 +190,9 @@ class Failover:
         room = self._core.detour_room(state.topology)
         if room == 0:
             return {}
-        return ways_around(state.topology, edges - without, self._unusable | without, room, self._paths)
+        # What switches were found to do counts as well: a controller may have been here before.
+        known = {**bridged(state.topology, self._held, edges - self._paths.keys()), **self._paths}
+        return ways_around(state.topology, edges - without, self._unusable | without, room, known)
 
     # Having them in the switches.
 
@@ -225,8 +228,8 @@ class Failover:
             with_all = {**self._held, switch: replace(held, ways={**aims[switch].ways, **held.ways})}
             ways = {
                 port: way
-                for port, way in with_all[switch].ways.items()
-                if emulated(topology, with_all, switch, topology.neighbour(switch, port))
+                for port, way in aims[switch].ways.items()
+                if port in held.ways or emulated(topology, with_all, switch, topology.neighbour(switch, port))
             }
             used[switch] = replace(held, ways=ways)
         await self._put(used)
@@ -274,7 +277,8 @@ class Failover:
         """The dead links of which not all switches that may bridge them were heard."""
         if not self._awaited:
             return self._awaited
-        ways = ways_around(self._core.state.topology, self._awaited, self._core.state.down)
+        state = self._core.state
+        ways = ways_around(state.topology, self._awaited, state.down | self._unusable)
         return frozenset(edge for edge, path in ways.items() if not self._known.issuperset(path))
 
     def _wait_no_longer(self) -> None:

@@ -287,7 +287,12 @@ class Mender:
             return f"the trees stay as they are: on others the tables would not fit: {outcome.unmended}"
         if before == (core.state.trees, todo.down):
             return None
-        log.info("the trees follow the cabling; links that are down: %d", len(todo.down))
+        over = (todo.down & self._edges) - self._cut
+        log.info(
+            "the trees follow the cabling; links that are down: %d, bridged by detours: %d",
+            len(todo.down),
+            len(over),
+        )
         if self._troubled_at is not None and (core.state.trees is not before[0] or not todo.dead):
             core.watcher.mended(_now() - self._troubled_at)
             self._troubled_at = None

@@ -36,7 +36,7 @@ from flowsieve.flow.flat import FlatTable, FlowColumns, Words, address_of, colum
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof import verify_kernel as kernel
 from flowsieve.flow.proof.atoms import Atoms, Ranges
-from flowsieve.flow.proof.bridges import cut, misleading
+from flowsieve.flow.proof.bridges import misleading, with_bridges
 from flowsieve.flow.proof.overlay import Overlay, overlay, puzzling
 from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.proof.trace import trace
@@ -89,7 +89,7 @@ def verify(view: NetworkView) -> Verdict:
     Endpoints that links which are down cut off from each other are owed nothing.
     """
     misled = list(misleading(view))
-    view = replace(view, down=cut(view))
+    view = with_bridges(view)
     topology, plan, passage = view.topology, view.plan, Passage.of(view)
     verdict = _Case(
         topology=topology,

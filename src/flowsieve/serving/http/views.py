@@ -16,6 +16,7 @@ from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import explain
+from flowsieve.network.mend import tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
 
@@ -44,6 +45,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "down": sorted(sorted(edge) for edge in state.down),
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
+        "failover": failover(dispatcher),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -58,6 +60,21 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
             for switch in state.topology.switches
             if (entries := [each for each in dispatcher.foreign(switch) if not each.missing])
         },
+    }
+
+
+def failover(dispatcher: Dispatcher) -> dict[str, Any]:
+    """Which edges of trees have a way around them in the switches, what that takes, and which dead ones it bridges."""
+    state, ways, held = dispatcher.state, dispatcher.detours, dispatcher.protections.values()
+    edges = tree_edges(state.trees)
+    return {
+        "on": dispatcher.fails_over,
+        "protected": len(edges & ways.keys()),
+        "unprotected": sorted(sorted(edge) for edge in edges - ways.keys()),
+        "bridged": sorted(list(ways[edge]) for edge in state.down & edges & ways.keys()),
+        "groups": sum(each.groups for each in held),
+        "entries": sum(each.entries for each in held),
+        "without": sorted(dispatcher.without_detours),
     }
 
 
@@ -113,7 +130,10 @@ async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, ob
 
 
 def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict[str, Any]:
-    """What a subscription or an advertisement would cost in entries, the guard's too, without making it."""
+    """What a subscription or an advertisement would cost in entries, the guard's too, without making it.
+
+    What bridges dead links at the switches concerned is there already, and all share it.
+    """
     state = dispatcher.state
     check_host(state.topology, host)
     wanted = Filter.parse(text, state.plan.schema)
@@ -130,6 +150,11 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     return {
         "entries": {switch: size - before[switch] for switch, size in after.items()},
         "guard": {home: more} if more else {},
+        "failover": {
+            switch: {"groups": held.groups, "entries": held.entries}
+            for switch in after
+            if (held := dispatcher.protections.get(switch)) is not None and held.groups
+        },
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.network.mend import Edge
+from flowsieve.network.mend import Edge, tree_edges
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,11 @@ def _switches(sources: Sources) -> Iterator[Metric]:
 def _links(sources: Sources) -> Iterator[Metric]:
     state = sources.dispatcher.state
     yield _one("links", "Links of the network", len(state.topology.links))
-    yield _one("links_down", "Links that the trees do without", len(state.down))
+    yield _one("links_down", "Links that are down or flapping", len(state.down))
+    ways, edges = sources.dispatcher.detours, tree_edges(state.trees)
+    yield _one("links_protected", "Edges of trees with a detour around them", len(edges & ways.keys()))
+    over = len(state.down & edges & ways.keys())
+    yield _one("links_bridged", "Edges of trees that are down and bridged by a detour", over)
     yield _one("links_suppressed", "Links left out as flapping", len(sources.suppressed()))
     whole = "Whether the trees follow the cabling and no edge of them is fenced"
     yield _one("trees_whole", whole, sources.dispatcher.mended)

@@ -28,8 +28,7 @@ from flowsieve.southbound.fabric import (
 )
 from flowsieve.southbound.leisure import Leisure, in_slices
 from flowsieve.southbound.openflow.datapath_id import switch_id
-from flowsieve.southbound.openflow.detours import Held
-from flowsieve.southbound.openflow.detours import changes as detour_changes
+from flowsieve.southbound.openflow.detours import DetourChanges, Held, detour_changes
 from flowsieve.southbound.openflow.entries import SwitchEntry, within
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
@@ -49,7 +48,7 @@ from flowsieve.southbound.openflow.guards import (
     refusals_in,
 )
 from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
-from flowsieve.southbound.openflow.packed import match_bytes
+from flowsieve.southbound.openflow.packed import Packer, match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import Changes, changes
 from flowsieve.southbound.openflow.roles import RoleStatus
@@ -281,23 +280,21 @@ class Channel:
         """Make what leads around dead links exactly this, but for closed ports; says whether anything was changed."""
         lost = f"what switch {self.switch} does about dead links is unknown"
         async with self._asking(self._tables, lost) as session, self._ports:
-            ask, connection = session.ask, session.connection
-            held = await _detours_held(session)
-            ports = (await ask(connection.list_ports(), PortsListed)).ports
-            wanted = protection.closed_at({port.number for port in ports if port.fenced})
-            content: Sequence[SwitchEntry] = ()
-            connection.send_to_groups(wanted.links)
-            if {group.port for group in held.groups} != wanted.links:
-                content = (await ask(connection.list_entries(), EntriesListed)).entries
-            messages = detour_changes(held, wanted, content, connection.packer)
-            if messages:
+            todo = await _detours_to_change(session, protection)
+            if messages := todo.messages:
                 try:
-                    await ask(connection.carry_out(messages), BatchApplied)
+                    await session.ask(session.connection.carry_out(messages), BatchApplied)
                 except Rejected as why:
-                    connection.send_to_groups(self._links or ())
                     raise DetoursRefused(switch=self.switch, reason=str(why)) from None
-            self._links = wanted.links
+            session.connection.send_to_groups(protection.links)
+            self._links = protection.links
             return bool(messages)
+
+    async def look_at_detours(self, protection: Protection) -> DetourChanges:
+        """What `protect` would change; nothing is changed."""
+        lost = f"what switch {self.switch} does about dead links cannot be read"
+        async with self._asking(self._looks, lost) as session:
+            return await _detours_to_change(session, protection)
 
     async def protection(self, *, looking: bool = False) -> Protection:
         """What the switch does about dead links; whoever is only looking holds nobody up."""
@@ -476,6 +473,21 @@ async def _detours_held(session: SwitchSession) -> Held:
     groups = (await session.ask(session.connection.list_groups(), GroupsListed)).groups
     entries = (await session.ask(session.connection.list_detour_entries(), EntriesListed)).entries
     return Held(groups, entries)
+
+
+async def _detours_to_change(session: SwitchSession, protection: Protection) -> DetourChanges:
+    """What makes a switch do about dead links what it should; nothing may get around ports that are closed."""
+    ask, connection = session.ask, session.connection
+    held = await _detours_held(session)
+    ports = (await ask(connection.list_ports(), PortsListed)).ports
+    wanted = protection.closed_at({port.number for port in ports if port.fenced})
+    content: Sequence[SwitchEntry] = ()
+    if {
+        group.port for group in held.groups
+    } != wanted.links:  # entries send to just the groups that there are
+        content = (await ask(connection.list_entries(), EntriesListed)).entries
+    packer = Packer(connection.packer.decrement, wanted.links)
+    return detour_changes(held, wanted, content, packer)
 
 
 async def _guard_to_change(session: SwitchSession, guard: Guard) -> GuardChanges:

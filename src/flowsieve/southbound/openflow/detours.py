@@ -100,33 +100,51 @@ class Held:
 # What makes a switch protect its links as it should.
 
 
-def changes(held: Held, wanted: Protection, content: Iterable[SwitchEntry], packer: Packer) -> list[Message]:
-    """The messages that do it, in this order and all at once; none where all is there already.
+@dataclass(frozen=True, slots=True)
+class DetourChanges:
+    """What makes a switch do about dead links what it should, in this order and all at once.
 
-    The `content` entries send to the groups that there are from then on, or to ports where there is no group any more.
+    The content entries that are `resent` send to the groups that there are from then on, or to ports where there is no
+    group any more.
     """
+
+    new_groups: tuple[LinkGroup, ...] = ()
+    changed_groups: tuple[LinkGroup, ...] = ()
+    install: tuple[SwitchEntry, ...] = ()
+    resent: tuple[SwitchEntry, ...] = ()
+    remove: tuple[SwitchEntry, ...] = ()
+    old_groups: tuple[LinkGroup, ...] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        return [
+            *(partial(group_mod, group=group, command=ofp.OFPGC_ADD) for group in self.new_groups),
+            *(partial(group_mod, group=group, command=ofp.OFPGC_MODIFY) for group in self.changed_groups),
+            *(partial(add, entry=entry) for entry in (*self.install, *self.resent)),
+            *(partial(delete_strict, entry=entry) for entry in self.remove),
+            *(partial(group_delete, port=group.port) for group in self.old_groups),
+        ]
+
+
+def detour_changes(
+    held: Held, wanted: Protection, content: Iterable[SwitchEntry], packer: Packer
+) -> DetourChanges:
+    """The least that has to be done; what is there already stays."""
     for port in wanted.links:
         if port > LAST_LINK_PORT:
             raise SwitchError(f"port {port} gets no detour; right is a port up to {LAST_LINK_PORT}")
     there = {group.port: group for group in held.groups}
     groups = [LinkGroup(port, wanted.ways.get(port)) for port in sorted(wanted.links)]
-    made = [
-        partial(group_mod, group=group, command=ofp.OFPGC_MODIFY if group.port in there else ofp.OFPGC_ADD)
-        for group in groups
-        if there.get(group.port) != group
-    ]
     entries = {_key(entry): entry for entry in entries_of(wanted)}
     known = {_key(entry): _done(entry) for entry in held.entries}
-    install = [entry for key, entry in entries.items() if known.get(key) != _done(entry)]
-    install += [each for entry in content if (each := _regrouped(entry, packer)) is not None]
-    remove = [entry for entry in held.entries if _key(entry) not in entries]
-    gone = [partial(group_delete, port=port) for port in sorted(there.keys() - wanted.links)]
-    return [
-        *made,
-        *(partial(add, entry=entry) for entry in install),
-        *(partial(delete_strict, entry=entry) for entry in remove),
-        *gone,
-    ]
+    return DetourChanges(
+        new_groups=tuple(group for group in groups if group.port not in there),
+        changed_groups=tuple(group for group in groups if there.get(group.port, group) != group),
+        install=tuple(entry for key, entry in entries.items() if known.get(key) != _done(entry)),
+        resent=tuple(each for entry in content if (each := _regrouped(entry, packer)) is not None),
+        remove=tuple(entry for entry in held.entries if _key(entry) not in entries),
+        old_groups=tuple(group for port, group in there.items() if port not in wanted.links),
+    )
 
 
 def closing(port: int, grouped: bool) -> list[Message]:

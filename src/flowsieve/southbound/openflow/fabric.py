@@ -19,6 +19,7 @@ from flowsieve.network.names import SwitchId
 from flowsieve.southbound.fabric import (
     Claim,
     Connected,
+    DetourCosts,
     Disconnected,
     Fabric,
     Report,
@@ -220,6 +221,12 @@ class OpenFlowFabric(Fabric):
             changed = await channel.guard(guard, self._datapath.follow)
             if changed.entries or switch in self._behind:
                 await self._datapath.follow(removed=bool(changed.remove) or switch in self._behind)
+
+    async def look_at_detours(self, switch: str, protection: Protection) -> DetourCosts:
+        """What `protect` would change; nothing is changed."""
+        todo = await self._channel(switch).look_at_detours(protection)
+        entries = len(todo.install), len(todo.remove), len(todo.resent)
+        return DetourCosts(*entries, len(todo.new_groups), len(todo.changed_groups), len(todo.old_groups))
 
     async def look_at_guard(self, switch: str, guard: Guard) -> ServiceChanges:
         """What `guard` would change; nothing is changed."""
