@@ -69,7 +69,12 @@ class Failover:
     @property
     def on(self) -> bool:
         """Whether detours are wanted."""
-        return self._core.detour_room(self._core.state.topology) != 0
+        return self._responsible and self._core.detour_room(self._core.state.topology) != 0
+
+    @property
+    def _responsible(self) -> bool:
+        """Of several owners of parts of the space, the first sees to the detours of all."""
+        return self._core.state.owner.number == 0
 
     def tell(self, changed: Callable[[], None]) -> None:
         """Have somebody called when `bridged` may be other than before."""
@@ -94,7 +99,7 @@ class Failover:
     @property
     def settled(self) -> bool:
         """Whether every switch that can be asked does about dead links what it should."""
-        asked = self._fleet.reachable - self.refused
+        asked = self._fleet.reachable - self.refused if self._responsible else frozenset[str]()
         return not (self._at_work or self._due.is_set()) and self._known.issuperset(asked)
 
     @property
@@ -127,6 +132,8 @@ class Failover:
 
     async def greet(self, switch: str) -> None:
         """See what a switch that has connected does about dead links, and have it send to the groups that it should."""
+        if not self._responsible:
+            return
         async with self._turns[switch]:
             switches, links = self._core.switches, self._links(switch)
             held = await switches.protection(switch)
@@ -258,7 +265,12 @@ class Failover:
                 self._held[switch] = wanted
 
     async def _read_again(self, switch: str) -> None:
-        while switch in self._fleet.reachable and switch not in self._known and switch not in self.refused:
+        while (
+            self._responsible
+            and switch in self._fleet.reachable
+            and switch not in self._known
+            and switch not in self.refused
+        ):
             try:
                 await self.greet(switch)
             except SwitchError:
