@@ -29,6 +29,7 @@ from flowsieve.control.state import DEFAULT_BUDGET, ControlState, Settings
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.lab import Lab
 from flowsieve.network.generators import fat_tree
+from flowsieve.serving.collector import pass_over_what_is_there
 
 FAILURES, SUBSCRIPTIONS, PUBLISHERS, RATE = 15, 300, 4, 1_000
 PATIENCE_SECONDS, LONGEST_SECONDS = 20.0, 220.0
@@ -127,6 +128,7 @@ async def played() -> tuple[list[Failure], Logs, int]:
         with Pair(lab, hosts[0], hosts[-1], WANTED, events, RATE) as pair:
             mending = Mending(lab, dispatcher, pair)
             await mending.until(pair.talks)
+            pass_over_what_is_there()  # as a controller does when it is at work
             await asyncio.sleep(CALM_SECONDS)
             failures = [await mending.fail(*dice.choice(mending.between())) for _ in range(FAILURES)]
             logs = await asyncio.to_thread(pair.end)

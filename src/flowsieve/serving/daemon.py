@@ -31,6 +31,7 @@ from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.chores import Chore, at_work
+from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.event_router import EventRouter, packets_to
@@ -189,6 +190,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
                         async with taking_calls(calls, dispatcher, reserved, metrics), at_work(*chores):
+                            pass_over_what_is_there()
                             yield daemon
                 await inband.close()
             await _compact(dispatcher)
