@@ -157,7 +157,7 @@ class Daemonic(Traffic):
         await self._count_dropped()
         yield
         self.outages.append((start - MARGIN, time.monotonic() + MARGIN))
-        self._untaken = await never_taken(self.lab)
+        self._untaken = await never_taken(self.lab, self.new_ports)
 
     async def judge(self) -> int:
         """What is installed does what is asked for, and the logs agree; how many events were lost."""

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -111,6 +111,7 @@ class Traffic:
         )  # events that some subscription did not get, outside outages
         self.cut_off: set[str] = set()  # hosts that are gone for good
         self.apps: list[App] = []
+        self.new_ports: set[str] = set()  # interfaces of cables that were plugged in beside those of the lab
         self._untaken = untaken(lab)
         self._random = random.Random(1)
 
@@ -206,7 +207,7 @@ class Traffic:
 
     async def _count_dropped(self) -> None:
         """What the wires dropped on a machine too busy to forward: the law lets them, and it is counted."""
-        self.dropped += max(0, await never_taken(self.lab) - self._untaken)
+        self.dropped += max(0, await never_taken(self.lab, self.new_ports) - self._untaken)
 
     async def _quiet(self) -> None:
         """Wait until nothing has arrived for a while."""
@@ -241,19 +242,20 @@ class Traffic:
         return lost
 
 
-async def never_taken(lab: Lab) -> int:
+async def never_taken(lab: Lab, new_ports: Collection[str] = ()) -> int:
     """How many packets came in at switches' ports that no switch will ever take; some are only under way."""
     looks = []
     for _ in range(LOOKS):
-        looks.append(await asyncio.to_thread(untaken, lab))
+        looks.append(await asyncio.to_thread(untaken, lab, new_ports))
         await asyncio.sleep(0.005)
     return min(looks)
 
 
-def untaken(lab: Lab) -> int:
+def untaken(lab: Lab, new_ports: Collection[str] = ()) -> int:
     """How many packets came in at switches' ports and were not taken by a switch."""
     with entered(lab.switch_namespace):
         lines = Path("/proc/thread-self/net/dev").read_text().splitlines()[2:]
     ports = {lab.interface(s, near) for s in lab.topology.switches for near in lab.topology.neighbours(s)}
+    ports.update(new_ports)
     rows = [line.split(":") for line in lines]
     return sum(int(row[1].split()[1]) for row in rows if row[0].strip() in ports) - packets_taken(lab)

@@ -58,7 +58,7 @@ class World(Traffic):
         self.gone |= without
         await self.repaired()
         self.outages.append((start - MARGIN, time.monotonic() + MARGIN))
-        self._untaken = await never_taken(self.lab)
+        self._untaken = await never_taken(self.lab, self.new_ports)
 
     async def repaired(self) -> None:
         """Wait until the controller has set all switches right, but for those that are gone."""

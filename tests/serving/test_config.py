@@ -50,6 +50,7 @@ event_mac = false
 key_rotation = 3600
 guard = false
 guard_rate = 0
+failover = true
 [[step]]
 requests = "not-there.csv"
 """,
@@ -66,6 +67,7 @@ requests = "not-there.csv"
         key_rotation=3600.0,
         guard=False,
         guard_rate=0,
+        failover=True,
     )
     config.check_network(LAB)
     state = config.fresh(LAB)
@@ -90,6 +92,7 @@ requests = "not-there.csv"
         ("inband = 0", "inband is 0"),
         ("inband_rate = 0", "inband_rate is 0; right is a whole number from 1 to 1000000"),
         ("most_calls = 1.5", "most_calls is 1.5"),
+        ("failover = 1", 'failover is 1; right is true, false or "auto"'),
         ('guard = "on"', "guard is 'on'; right is true, false or \"auto\""),
         ("guard_rate = -1", "guard_rate is -1; right is a whole number from 0 to 1000000"),
         ("leese = 3", "[controller] has no key 'leese'; did you mean 'lease'?"),

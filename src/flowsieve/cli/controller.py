@@ -159,7 +159,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "flows": f"{found['flows']:,}, {found['flows_max']:,} in the fullest table",
         "operations": f"{found['operations']:,} acknowledged since it started",
         "guard": _guard_row(found["guard"]),
-        "failover": _failover_row(found["failover"]),
+        **({"failover": _failover_row(found["failover"])} if "failover" in found else {}),
     }
 
 
