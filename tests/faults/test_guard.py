@@ -244,7 +244,10 @@ def test_the_tables_of_an_older_version_are_taken_over_while_events_flow(hatcher
         await there.start()
         assert await there.judge() == 0
         first = [flow for flows in there.tables().values() for flow in flows if "table=1" not in flow]
-        assert before != older and not any("output" in flow for flow in first)
+        content = [
+            flow for flow in first if "dl_vlan" not in flow
+        ]  # what leads around dead links is elsewhere
+        assert before != older and not any("output" in flow or "group" in flow for flow in content)
 
     play(story, hatchery, "ring:4")
 

@@ -21,6 +21,7 @@ import pytest
 from burst import bursting
 from daemonic import Daemonic, daemonic, ofctl
 from hatchery import Hatchery
+from traffic import PATIENCE
 
 from flowsieve.client.event_sockets import interface_index, leave_by
 from flowsieve.client.session import connect
@@ -435,6 +436,9 @@ def test_a_dry_run_counts_all_that_a_start_changes_in_switches_that_are_new_or_w
         before = holdings(there)
         await there.start()
         await there.became_ready()
+        async with asyncio.timeout(PATIENCE):
+            while not (await there.ask("/v1/status"))["failover"]["settled"]:
+                await asyncio.sleep(0.02)
         after = holdings(there)
         await there.stop_it(signal.SIGTERM)
         return before, after

@@ -46,6 +46,7 @@ def test_what_is_protected_and_bridged_is_shown_and_priced() -> None:
             told = views.status(dispatcher, {})["failover"]
             assert told | {"groups": 0, "entries": 0} == {
                 "on": True,
+                "settled": True,
                 "protected": 3,
                 "unprotected": [],
                 "bridged": [],

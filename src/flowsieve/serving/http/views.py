@@ -69,6 +69,7 @@ def failover(dispatcher: Dispatcher) -> dict[str, Any]:
     edges = tree_edges(state.trees)
     return {
         "on": dispatcher.fails_over,
+        "settled": dispatcher.protected,
         "protected": len(edges & ways.keys()),
         "unprotected": sorted(sorted(edge) for edge in edges - ways.keys()),
         "bridged": sorted(list(ways[edge]) for edge in state.down & edges & ways.keys()),
