@@ -108,8 +108,10 @@ class EmbeddedFabric:
     async def protect(self, switch: str, protection: Protection) -> None:
         """Make what a switch does about dead links exactly this, but for ports that are closed."""
         await self._reach(switch)
-        self._protections[switch] = protection.closed_at(self._fences[switch])
-        self._answer(switch)
+        wanted = protection.closed_at(self._fences[switch])
+        if wanted != self._protections.get(switch, NO_PROTECTION):
+            self._protections[switch] = wanted
+            self._answer(switch)
 
     async def protection(self, switch: str, *, looking: bool = False) -> Protection:
         await self._reach(switch)
