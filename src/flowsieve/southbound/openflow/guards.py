@@ -38,7 +38,7 @@ from flowsieve.southbound.openflow.wire import (
 )
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
-# The meter of a host's port has the port's number, behind those of service entries.
+# Behind those of service entries; see `meter_numbers`.
 GUARD_METERS = range(METERS.stop, METERS.stop + 0x10000)
 _IN_PORT = bytes.fromhex("80000004")
 _ON = struct.pack("!HHB3x", ofp.OFPIT_GOTO_TABLE, 8, CONTENT_TABLE)
@@ -47,6 +47,10 @@ _COUNTS = struct.Struct(
     "!IH6xI8x8x8x"
 )  # meter, length, entries; packets, bytes and seconds are of no interest
 _BAND = struct.Struct("!Q8x")
+
+
+class NoMeter(SwitchError):
+    """More hosts are at a switch than there are meters."""
 
 
 class MeterCount(NamedTuple):
@@ -100,29 +104,47 @@ def guard_entries(guard: Guard) -> Iterator[SwitchEntry]:
     yield _entry(GUARD_PRIORITY, _match(guard.group), _ON if guard.open else b"")
     for port in guard.links:
         yield _entry(GUARD_PRIORITY + 1, _match(guard.group, port), _ON)
+    numbers = meter_numbers(gate.port for gate in guard.gates)
     for gate in guard.gates:
         yield _entry(GUARD_PRIORITY + 1, _match(guard.group, gate.port), b"")
-        metered = _METERED.pack(ofp.OFPIT_METER, 8, _meter(gate.port)) if gate.rate else b""
+        metered = _METERED.pack(ofp.OFPIT_METER, 8, numbers[gate.port]) if gate.rate else b""
         for prefix in gate.admitted:
             yield _entry(GUARD_PRIORITY + 2, _match(prefix, gate.port, gate.source), metered + _ON)
 
 
 def guard_meters(guard: Guard) -> Iterator[Meter]:
     """The meters of a guard."""
-    return (Meter(_meter(gate.port), gate.rate) for gate in guard.gates if gate.rate)
+    numbers = meter_numbers(gate.port for gate in guard.gates)
+    return (Meter(numbers[gate.port], gate.rate) for gate in guard.gates if gate.rate)
+
+
+def meter_numbers(ports: Iterable[int]) -> dict[int, int]:
+    """The meter of each host's port: of the port's own number as far as these go, else of the highest that are free.
+
+    A switch may call its ports anything up to 32 bits; there are not so many meters.
+    """
+    sorted_ports = sorted(ports)
+    own = {port: GUARD_METERS[port] for port in sorted_ports if port < len(GUARD_METERS)}
+    taken = set(own.values())
+    free = (number for number in reversed(GUARD_METERS) if number not in taken)
+    beyond = dict(zip(sorted_ports[len(own) :], free, strict=False))
+    if len(own) + len(beyond) < len(sorted_ports):
+        raise NoMeter(
+            f"{len(sorted_ports):,} hosts are at it; there are {len(GUARD_METERS):,} meters for them"
+        )
+    return own | beyond
 
 
 def refusals_in(entries: Iterable[SwitchEntry], meters: Iterable[MeterCount]) -> dict[int, Refusals]:
     """What each host's port has refused, as the entries that drop and the meters have counted."""
-    limited = {
-        each.number - GUARD_METERS.start: each.dropped for each in meters if each.number in GUARD_METERS
+    limited = {each.number: each.dropped for each in meters}
+    outside = {
+        port: entry.packets
+        for entry in entries
+        if not entry.instructions and (port := _port(entry)) is not None
     }
-    found = {}
-    for entry in entries:
-        port = _port(entry)
-        if port is not None and not entry.instructions:
-            found[port] = Refusals(entry.packets, limited.get(port, 0))
-    return found
+    numbers = meter_numbers(outside)
+    return {port: Refusals(count, limited.get(numbers[port], 0)) for port, count in outside.items()}
 
 
 # Bytes.
@@ -163,14 +185,6 @@ def _match(prefix: Prefix, port: int | None = None, source: Prefix | None = None
     packed = bytearray()
     parser.OFPMatch(**fields).serialize(packed, 0)
     return bytes(packed)
-
-
-def _meter(port: int) -> int:
-    if port >= len(GUARD_METERS):
-        raise SwitchError(
-            f"port {port} has no meter; right is a port below {len(GUARD_METERS)}, or no guard_rate"
-        )
-    return GUARD_METERS[port]
 
 
 def _port(entry: SwitchEntry) -> int | None:
