@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from flowsieve.control.core import Guarding, not_guarded
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
@@ -25,6 +26,7 @@ async def controlled(
     listen: str | None = None,
     timing: Timing | None = None,
     heard: Report = lambda event: None,
+    guarding: Guarding = not_guarded,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
@@ -43,6 +45,7 @@ async def controlled(
         timing=timing,
         report=report,
     )
-    dispatcher = Dispatcher(state, fabric, encoding, deliveries_of(lab.topology, encoding.family))
+    deliveries = deliveries_of(lab.topology, encoding.family)
+    dispatcher = Dispatcher(state, fabric, encoding, deliveries, guarding=guarding)
     async with dispatcher, fabric:
         yield dispatcher

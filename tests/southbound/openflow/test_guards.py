@@ -25,6 +25,7 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, add, within
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.guards import (
     GUARD_METERS,
+    GuardChanges,
     MeterCount,
     guard_changes,
     guard_entries,
@@ -291,6 +292,25 @@ def test_a_guard_is_made_in_the_least_steps():
     assert less.old_meters == (Meter(meter, None),)
     gone = guard_changes(entries, [], Guard(GROUP))
     assert len(gone.install) == 1 and set(gone.remove) == set(entries[1:])
+
+
+def test_owners_change_neither_entries_nor_meters_of_each_other():
+    low, high = Prefix.parse("ff0e::/17"), Prefix.parse("ff0e:8000::/17")
+    one, two = (
+        Guard(GROUP, False, (Gate(HOST, None, (part,), rate=10),), (LINK,), owner, (part,))
+        for owner, part in ((1, low), (2, high))
+    )
+    entries, meters = [*guard_entries(one), *guard_entries(two)], [*guard_meters(one), *guard_meters(two)]
+    assert {entry.owner for entry in entries} == {1, 2} and all(entry.admits for entry in entries)
+    assert len({(entry.priority, entry.match) for entry in entries}) == one.entries + two.entries
+    assert len({meter.number for meter in meters}) == 2
+    assert guard_changes(entries, meters, one) == guard_changes(entries, meters, two) == GuardChanges()
+    opened = guard_changes(entries, meters, Guard(GROUP, owner=1, parts=(low,)))
+    assert {entry.owner for entry in (*opened.install, *opened.remove)} == {1}
+    assert [meter.number for meter in opened.old_meters] == [meter.number for meter in guard_meters(one)]
+    counts = [MeterCount(meter.number, n) for n, meter in enumerate(meters, 1)]
+    met = [entry._replace(packets=5) for entry in entries]
+    assert refusals_in(met, counts) == {HOST: Refusals(outside=10, over_rate=3)}
 
 
 def test_an_entry_is_made_as_it_is_read():

@@ -304,7 +304,7 @@ class Channel:
             ask, connection, known = session.ask, session.connection, self._guarded
             self._guarded = None
             try:
-                if known is not None and known[0] is session:
+                if known is not None and known[0] is session and known[1].owner == guard.owner:
                     todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
                 else:
                     todo = await _guard_to_change(session, guard)

@@ -25,6 +25,7 @@ from flowsieve.southbound.openflow.wire import (
     CONTENT_TABLE,
     ETH_TYPES,
     GUARD_COOKIE,
+    NOT_OWNER,
     SERVICE_COOKIE,
     ProtocolError,
     owner_of,
@@ -72,12 +73,12 @@ class SwitchEntry(NamedTuple):
     @property
     def service(self) -> bool:
         """Whether it is an entry of ours that hands packets to the controller, or says what is taken in."""
-        return self.cookie in (SERVICE_COOKIE, GUARD_COOKIE)
+        return self.cookie & NOT_OWNER in (SERVICE_COOKIE, GUARD_COOKIE)
 
     @property
     def admits(self) -> bool:
         """Whether it is one of those that say what is taken in."""
-        return self.cookie == GUARD_COOKIE and self.table == ADMISSION_TABLE
+        return self.cookie & NOT_OWNER == GUARD_COOKIE and self.table == ADMISSION_TABLE
 
     @property
     def destination(self) -> Prefix | None:
