@@ -97,9 +97,10 @@ class Meeting:
     async def _lose_power(self) -> None:
         """Of a rack, besides those that are dark already."""
         rack = rack_of(self._there.lab.topology, self._dice) - self._dark
-        self.told.append(f"without power: {' '.join(sorted(rack))}")
-        self._dark |= rack
-        await asyncio.to_thread(self._there.lab.set_power, rack, False)
+        if rack:
+            self.told.append(f"without power: {' '.join(sorted(rack))}")
+            self._dark |= rack
+            await asyncio.to_thread(self._there.lab.set_power, rack, False)
 
     async def _regain_power(self) -> None:
         """What was pulled or plugged meanwhile is so after a moment."""
