@@ -13,6 +13,7 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import Guarding, not_guarded
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Asked
 from flowsieve.control.memory.recovery import recover
@@ -22,6 +23,7 @@ from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.guard import GuardSettings
 from flowsieve.flow.owner import Owner
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.tables.compiler import Tables
@@ -49,7 +51,12 @@ def request(op: Op, id: str, host: str, text: str) -> Request:
 class Shared:
     """A line of switches with a dispatcher for each owner, and what the fabric tells both of them."""
 
-    def __init__(self, tables: Tables = Tables.OVERLAY, capacity: int | None = None) -> None:
+    def __init__(
+        self,
+        tables: Tables = Tables.OVERLAY,
+        capacity: int | None = None,
+        guarding: Guarding = not_guarded,
+    ) -> None:
         self.topology = line(3)
         self.network = EmbeddedNetwork(self.topology, capacity)
         self.fabric = EmbeddedFabric(self.network, self.report)
@@ -60,6 +67,7 @@ class Shared:
                 self.fabric,
                 ENCODING,
                 drain=0,
+                guarding=guarding,
             )
             for owner in (LOW, HIGH)
         ]
@@ -187,6 +195,27 @@ def test_the_room_that_others_take_is_not_an_owners_own() -> None:
             assert len(shared.flows(HIGH)["s1"]) == taken
             shared.check()
             assert (await shared.dispatchers[0].verify()).holds
+
+    asyncio.run(story())
+
+
+def test_each_owner_guards_its_part_and_leaves_the_others_guard_alone() -> None:
+    async def story() -> None:
+        shared = Shared(guarding=lambda topology: GuardSettings())
+        async with at_work(shared):
+            guards, port = shared.fabric.guards, shared.topology.port("s0", "h0")
+
+            def admitted(owner: Owner) -> tuple[str, ...]:
+                (gate,) = (each for each in guards["s0", owner.number].gates if each.port == port)
+                return tuple(map(str, gate.admitted))
+
+            assert (admitted(LOW), admitted(HIGH)) == (("ff0e::/17",), ("ff0e:8000::/17",))
+            await shared.dispatchers[0].submit(Request(Op.UNADVERTISE, "all", "h0"))
+            await shared.dispatchers[0].settled()
+            assert (admitted(LOW), admitted(HIGH)) == ((), ("ff0e:8000::/17",))
+            shared.fabric.restart("s0")
+            await asyncio.gather(*(each.settled() for each in shared.dispatchers))
+            assert (admitted(LOW), admitted(HIGH)) == ((), ("ff0e:8000::/17",))
 
     asyncio.run(story())
 

@@ -9,10 +9,12 @@ import signal
 import subprocess
 from collections.abc import Awaitable, Callable
 
+from traffic import PATIENCE
 from world import World
 
 from flowsieve.lab.machine import environment
 from flowsieve.lab.real_network import bound_tables
+from flowsieve.network.topology import Topology
 
 Fault = Callable[[World, random.Random], Awaitable[None]]
 
@@ -141,6 +143,23 @@ async def send_random_bytes(world: World, dice: random.Random) -> None:
     await world.repaired()
 
 
+async def lose_power(world: World, dice: random.Random) -> None:
+    """A rack loses power: neighbouring switches are gone at once with their cables, and come back with nothing."""
+    topology = world.lab.topology
+    rack = rack_of(topology, dice)
+    dead = {frozenset((switch, near)) for switch in rack for near in topology.linked(switch)}
+    async with world.outage():
+        await asyncio.to_thread(world.lab.set_power, rack, False)
+        async with asyncio.timeout(PATIENCE):  # of a cable inside the rack nobody tells
+            while not {edge for edge in dead if not edge <= rack} <= world.dispatcher.state.down:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(dice.uniform(0, 0.5))
+        await asyncio.to_thread(world.lab.set_power, rack, True)
+        async with asyncio.timeout(PATIENCE):
+            while world.dispatcher.fences.closed or world.dispatcher.state.down:
+                await asyncio.sleep(0.001)
+
+
 async def remove_a_switch(world: World, dice: random.Random) -> None:
     """A switch is gone for good, and with it its hosts; the others are served on."""
     topology = world.lab.topology
@@ -166,7 +185,15 @@ FAULTS: tuple[Fault, ...] = (
     delete_a_flow,
     send_random_bytes,
     fill_the_tables,
+    lose_power,
 )
+
+
+def rack_of(topology: Topology, dice: random.Random) -> frozenset[str]:
+    """A switch and one or two of those beside it."""
+    first = dice.choice(topology.switches)
+    near = topology.linked(first)
+    return frozenset([first, *dice.sample(near, min(len(near), dice.randint(1, 2)))])
 
 
 async def churn(world: World, host: str, dice: random.Random, count: int) -> None:

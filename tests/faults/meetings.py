@@ -6,6 +6,7 @@ import asyncio
 import random
 import signal
 
+from breakages import rack_of
 from foreign import Foreign, foreign
 from hatchery import Hatchery
 
@@ -42,16 +43,17 @@ class Meeting:
         self._there, self._dice = there, dice
         self._pulled: set[tuple[str, str]] = set()
         self._away: set[str] = set()
+        self._dark: set[str] = set()  # switches without power
         self._starting = False
 
     async def happen(self) -> None:
         """One thing breaks, or is mended."""
-        await self._dice.choice(
-            (self._pull, self._pull, self._plug, self._strand, self._regain, self._kill)
-        )()
+        everything = (self._pull, self._pull, self._plug, self._strand, self._regain, self._kill)
+        await self._dice.choice((*everything, self._lose_power, self._regain_power))()
 
     async def end(self) -> None:
         """All is whole again."""
+        await self._regain_power()
         while self._pulled:
             await self._plug()
         while self._away:
@@ -72,11 +74,12 @@ class Meeting:
 
     async def _set(self, a: str, b: str, *, up: bool) -> None:
         self.told.append(f"{'plug' if up else 'pull'} {a}-{b}")
-        await asyncio.to_thread(self._there.lab.set_link, a, b, up)
         if up:
             self._pulled.discard((a, b))
         else:
             self._pulled.add((a, b))
+        if not self._dark & {a, b}:
+            await asyncio.to_thread(self._there.lab.set_link, a, b, up)
 
     async def _strand(self) -> None:
         switch = self._dice.choice(self._there.lab.topology.switches)
@@ -90,6 +93,25 @@ class Meeting:
             self.told.append(f"regain {switch}")
             self._away.discard(switch)
             await asyncio.to_thread(self._there.regain, switch)
+
+    async def _lose_power(self) -> None:
+        """Of a rack, besides those that are dark already."""
+        rack = rack_of(self._there.lab.topology, self._dice) - self._dark
+        if rack:
+            self.told.append(f"without power: {' '.join(sorted(rack))}")
+            self._dark |= rack
+            await asyncio.to_thread(self._there.lab.set_power, rack, False)
+
+    async def _regain_power(self) -> None:
+        """What was pulled or plugged meanwhile is so after a moment."""
+        if self._dark:
+            self.told.append("power is back")
+            back, self._dark = self._dark, set()
+            await asyncio.to_thread(self._there.lab.set_power, back, True)
+            for link in self._there.lab.topology.links:
+                if back & {link.a, link.b}:
+                    plugged = (link.a, link.b) not in self._pulled
+                    await asyncio.to_thread(self._there.lab.set_link, link.a, link.b, plugged)
 
     async def _kill(self) -> None:
         self.told.append("kill")

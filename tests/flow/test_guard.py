@@ -17,15 +17,16 @@ from flowsieve.flow.guard import (
     most_entries,
     prefixes_within,
 )
+from flowsieve.flow.owner import Owner
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
-from flowsieve.index.dzset import DzSet
+from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.network.topology import EndpointKind, Topology
 
 NETWORK = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s1", "h3": "s2"})
 ENCODING = encoding_of("ipv6")
-GROUP = Prefix.parse("ff0e::/16")
+GROUP, HALF = Prefix.parse("ff0e::/16"), Prefix.parse("ff0e::/17")
 cells = st.lists(st.text("01", max_size=9).map(Dz.parse), max_size=60).map(DzSet)
 
 
@@ -61,6 +62,29 @@ def test_a_host_whose_address_nobody_knows_is_held_to_what_it_advertised_alone()
     assert guard.gates == (Gate(2, None, (Prefix.parse("ff0e:8000::/17"),)),)
 
 
+@given(cells, cells, st.integers(1, 8))
+def test_owners_guards_are_about_their_parts_alone_and_together_take_in_what_a_sole_one_does(
+    part: DzSet, offered: DzSet, most: int
+) -> None:
+    parts = (part, WHOLE - part)
+    guards = [
+        guard_of(NETWORK, "s2", ENCODING, {"h3": offered & own}, GuardSettings(most), Owner(number, own))
+        for number, own in enumerate(parts, 1)
+    ]
+    for guard, own in zip(guards, parts, strict=True):
+        assert DzSet([dz_of(each) for each in guard.within]) == own
+        (gate,) = guard.gates
+        admitted = DzSet([dz_of(each) for each in gate.admitted])
+        assert own.covers_set(admitted) and admitted.covers_set(offered & own)
+        assert admitted == offered & own or len(offered & own) > most
+        assert guard.owner in (1, 2) and guard.entries == 3 * len(guard.within) + len(gate.admitted)
+
+
+def dz_of(prefix: Prefix) -> Dz:
+    length = prefix.length - GROUP.length
+    return Dz(prefix.first >> (prefix.width - prefix.length) & (1 << length) - 1, length)
+
+
 @given(cells, st.integers(1, 20))
 def test_few_cells_hold_all_that_many_do_and_do_not_overlap(some: DzSet, most: int) -> None:
     few = coarsened(some, most)
@@ -86,6 +110,8 @@ def test_a_guard_is_as_fine_as_fits(room: int) -> None:
         (lambda: Guard(GROUP, True, links=(1,)), "an open guard has no gates"),
         (lambda: Guard(GROUP, False, (Gate(1, None, ()),), (1,)), "guarded twice"),
         (lambda: Guard(GROUP, False, (Gate(1, None, (Prefix.parse("ff15::/17"),)),)), "is not in ff0e::/16"),
+        (lambda: Guard(GROUP, False, (Gate(1, None, (GROUP,)),), parts=(HALF,)), "is not in ff0e::/17"),
+        (lambda: Guard(GROUP, parts=(Prefix.parse("ff15::/17"),)), "a guard is for ff15::/17"),
         (lambda: GuardSettings(0), "let nothing in"),
     ],
 )

@@ -97,4 +97,4 @@ class Core:
         topology = self.state.topology
         settings = self.guarding(topology) if switch not in self.unguarded else None
         advertised = self.state.advertised_at(switch) if settings is not None else {}
-        return guard_of(topology, switch, self.encoding, advertised, settings)
+        return guard_of(topology, switch, self.encoding, advertised, settings, self.state.owner)

@@ -232,6 +232,10 @@ class ControlState:
         """What a switch should hold."""
         return self._tables.table(switch)
 
+    def size(self, switch: str) -> int:
+        """How many entries a switch should hold."""
+        return self._tables.size(switch)
+
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
         return self._tables.capacity.get(switch)

@@ -23,6 +23,11 @@ class Change(NamedTuple):
     new: Ports | None
 
 
+def growth(changes: Iterable[Change]) -> int:
+    """How many entries more a table has after some changes."""
+    return sum((each.old is None) - (each.new is None) for each in changes)
+
+
 def changes_between(before: Table, after: Table) -> list[Change]:
     """The smallest difference between two tables."""
     gone = [Change(dz, ports, None) for dz, ports in before.items() if dz not in after]

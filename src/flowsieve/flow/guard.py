@@ -6,18 +6,19 @@ switch takes in all: what comes there was let in before. A port that nobody know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from flowsieve.errors import BadInput
+from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.punt import MAX_RATE
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.host_groups import host_addresses
 from flowsieve.header.match import PrefixMatch
 from flowsieve.index.dz import Dz
-from flowsieve.index.dzset import EMPTY, DzSet
+from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
 from flowsieve.network.topology import EndpointKind, Topology
 
 GUARD_PRIORITY = (
@@ -46,23 +47,21 @@ class Gate:
         if self.source is not None and self.source.length != self.source.width:
             raise BadInput(f"{self.source} is no host's address; right is a whole one")
 
-    @property
-    def entries(self) -> int:
-        """One for each prefix, and one that drops the rest and counts it."""
-        return len(self.admitted) + 1
-
 
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Where packets to a group come in; `gates` are the hosts' ports, `links` those that take in all.
 
-    An `open` guard takes in everything everywhere, and has neither.
+    An `open` guard takes in everything everywhere, and has neither. Where several owners share a switch, each has a
+    guard for its own `parts` of the group, and says nothing of the others.
     """
 
     group: Prefix
     open: bool = True
     gates: tuple[Gate, ...] = ()
     links: tuple[int, ...] = ()
+    owner: int = 0
+    parts: tuple[Prefix, ...] | None = None  # None: all of it
 
     def __post_init__(self) -> None:
         if self.open and (self.gates or self.links):
@@ -70,15 +69,25 @@ class Guard:
         ports = [*self.links, *(gate.port for gate in self.gates)]
         if len(set(ports)) < len(ports):
             raise BadInput(f"a port is guarded twice, of {sorted(ports)}; right is one gate for each")
+        for part in self.within:
+            if not self.group.covers(part):
+                raise BadInput(f"a guard is for {part}, which is not in {self.group}")
         for gate in self.gates:
             for prefix in gate.admitted:
-                if not self.group.covers(prefix):
-                    raise BadInput(f"port {gate.port} is to take in {prefix}, which is not in {self.group}")
+                if not any(part.covers(prefix) for part in self.within):
+                    told = " or ".join(map(str, self.within)) or "any part of it"
+                    raise BadInput(f"port {gate.port} is to take in {prefix}, which is not in {told}")
+
+    @property
+    def within(self) -> tuple[Prefix, ...]:
+        """What it is about."""
+        return (self.group,) if self.parts is None else self.parts
 
     @property
     def entries(self) -> int:
-        """How many entries it takes: one for what comes in anywhere else besides those for each port."""
-        return 1 + len(self.links) + sum(gate.entries for gate in self.gates)
+        """How many entries it takes: for each part one at each port, and one for what comes in anywhere else."""
+        admitted = sum(len(gate.admitted) for gate in self.gates)
+        return len(self.within) * (1 + len(self.links) + len(self.gates)) + admitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +117,13 @@ def guard_of(
     encoding: Encoding,
     advertised: Mapping[str, DzSet],
     settings: GuardSettings | None,
+    owner: Owner = SOLE,
 ) -> Guard:
-    """The guard of a switch, given what its hosts have advertised; an open one without settings."""
-    group = encoding.tag.group
+    """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings."""
+    group, part = encoding.tag.group, owner.part
+    parts = None if part == WHOLE else _prefixes(encoding, part)
     if settings is None:
-        return Guard(group)
+        return Guard(group, owner=owner.number, parts=parts)
     ends = {name: topology.endpoint(name) for name in topology.attached_at(switch)}
     linked = [topology.port(switch, near) for near in topology.linked(switch)]
     others = [end.port for end in ends.values() if end.kind is not EndpointKind.HOST]
@@ -120,13 +131,13 @@ def guard_of(
         Gate(
             end.port,
             settings.sources.get(name),
-            _prefixes(encoding, coarsened(advertised.get(name, EMPTY), settings.prefixes)),
+            _prefixes(encoding, DzSet(coarsened(advertised.get(name, EMPTY), settings.prefixes)) & part),
             settings.rate,
         )
         for name, end in ends.items()
         if end.kind is EndpointKind.HOST
     ]
-    return Guard(group, False, tuple(gates), (*linked, *others))
+    return Guard(group, False, tuple(gates), (*linked, *others), owner.number, parts)
 
 
 def most_entries(topology: Topology, prefixes: int) -> int:
@@ -153,7 +164,7 @@ def known_sources(topology: Topology, family: int) -> dict[str, Prefix]:
     }
 
 
-def _prefixes(encoding: Encoding, cells: Sequence[Dz]) -> tuple[Prefix, ...]:
+def _prefixes(encoding: Encoding, cells: DzSet) -> tuple[Prefix, ...]:
     """The addresses that events in some cells are sent to; all of the group where no prefix tells them."""
     matches = [encoding.match_of(dz) for dz in cells]
     found = [match.destination for match in matches if isinstance(match, PrefixMatch)]

@@ -13,7 +13,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,6 +133,29 @@ class Lab:
                 cable = ["ip", "link", "set", self.interface(switch, near), "down"]
                 subprocess.run(cable, capture_output=True, check=False, env=environment())
             carry_out(words, f"switch {switch!r} stays")
+
+    def set_power(self, switches: Collection[str], on: bool) -> None:
+        """Take the power of switches, all at once, or give it back: they come back with all that they held gone."""
+        self._check_up()
+        words = ["ovs-vsctl", f"--db=unix:{self.database}"]
+        for switch in switches:
+            # A bridge of a kind that is not to be had is none, and keeps its name and the numbers of its ports.
+            words += [
+                "--",
+                "set",
+                "bridge",
+                self.bridge(switch),
+                f"datapath_type={'netdev' if on else 'none'}",
+            ]
+        cables = {
+            self.interface(switch, near) for switch in switches for near in self.topology.neighbours(switch)
+        }
+        with entered(self.switch_namespace):
+            carry_out(words, f"the power of {', '.join(switches)} stays as it is")
+            for cable in sorted(cables):
+                carry_out(["ip", "link", "set", cable, "up" if on else "down"], f"{cable} stays as it is")
+        if on:
+            wait_for_switches(self.directory, map(self.bridge, switches))
 
     def signal_vswitchd(self, number: signal.Signals) -> None:
         """Send a signal to the daemon that runs all switches, SIGSTOP say."""

@@ -36,7 +36,7 @@ class EmbeddedFabric:
         self.deliver = deliver
         self.strangers: dict[str, tuple[Foreign, ...]] = {}  # entries of others, to be told as found
         self.hand_overs = {switch: HandOver() for switch in network.topology.switches}
-        self.guards: dict[str, Guard] = {}
+        self.guards: dict[tuple[str, int], Guard] = {}  # by switch and owner
         self.guard_room = 1 << 30  # entries of a guard
         self._topology = network.topology
         self._connected: set[str] = set()
@@ -127,11 +127,12 @@ class EmbeddedFabric:
         await self._reach(switch)
         if guard.entries > self.guard_room:
             raise GuardRefused(switch=switch, reason=f"it has room for {self.guard_room} entries")
-        self.guards[switch] = guard
+        self.guards[switch, guard.owner] = guard
 
     async def refusals(self, switch: str) -> Mapping[int, Refusals]:
         await self._reach(switch)
-        return {gate.port: Refusals() for gate in self.guards[switch].gates} if switch in self.guards else {}
+        guards = [guard for (where, _), guard in self.guards.items() if where == switch]
+        return {gate.port: Refusals() for guard in guards for gate in guard.gates}
 
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         """Have a switch send a packet out of a port."""
@@ -187,7 +188,7 @@ class EmbeddedFabric:
         self._fences[switch].clear()
         self._protections.pop(switch, None)
         self.hand_overs[switch] = HandOver()
-        self.guards.pop(switch, None)
+        self.guards = {key: guard for key, guard in self.guards.items() if key[0] != switch}
         self.connect(switch)
 
     def stop(self, switch: str) -> None:

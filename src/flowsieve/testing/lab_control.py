@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from flowsieve.control.core import no_detours
+from flowsieve.control.core import Guarding, no_detours, not_guarded
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
@@ -27,6 +27,7 @@ async def controlled(
     timing: Timing | None = None,
     heard: Report = lambda event: None,
     detours: bool = False,
+    guarding: Guarding = not_guarded,
 ) -> AsyncIterator[Dispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
@@ -50,6 +51,7 @@ async def controlled(
         fabric,
         encoding,
         deliveries_of(lab.topology, encoding.family),
+        guarding=guarding,
         detour_room=(lambda topology: None) if detours else no_detours,
     )
     async with dispatcher, fabric:

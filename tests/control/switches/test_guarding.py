@@ -39,7 +39,7 @@ class GuardedNet(Net):
     def admitted(self, host: str) -> tuple[Prefix, ...] | None:
         """What a host may send; None where its switch takes in everything."""
         switch = self.topology.attached[host]
-        guard, port = self.fabric.guards[switch], self.topology.port(switch, host)
+        guard, port = self.fabric.guards[switch, 0], self.topology.port(switch, host)
         return next((gate.admitted for gate in guard.gates if gate.port == port), None)
 
 
@@ -100,7 +100,7 @@ def test_a_switch_that_was_emptied_or_changed_is_guarded_anew() -> None:
         net.fabric.restart("s0")
         await net.dispatcher.settled()
         assert net.admitted("h0") == (LOWER,)
-        net.fabric.guards["s0"] = OPEN
+        net.fabric.guards["s0", 0] = OPEN
         net.dispatcher.heard(TableChanged("s0"))
         await net.dispatcher.settled()
         assert net.admitted("h0") == (LOWER,)
@@ -133,7 +133,7 @@ def test_a_switch_without_room_for_its_guard_takes_in_everything_and_that_is_tol
         net.fabric.guard_room = 2
         await net.ask(Op.ADVERTISE, "h0", "a < 128")
         await net.dispatcher.settled()
-        assert net.fabric.guards["s0"] == OPEN and net.dispatcher.unguarded == {"s0"}
+        assert net.fabric.guards["s0", 0] == OPEN and net.dispatcher.unguarded == {"s0"}
         assert net.admitted("h1") == ()
         net.fabric.guard_room = 100
         net.fabric.restart("s0")

@@ -171,12 +171,13 @@ def test_a_table_that_needs_less_again_is_exact_again() -> None:
         compiler.change("h1", Side.SUBSCRIBER, dz, adding=True)
     tables.update()
     assert tables.waste()
-    assert all(len(tables.table(switch)) <= room(4) for switch in topology.switches)
+    assert all(tables.size(switch) == len(tables.table(switch)) <= room(4) for switch in topology.switches)
     for dz in cells[1:]:
         compiler.change("h1", Side.SUBSCRIBER, dz, adding=False)
     tables.update()
     assert tables.waste() == {}
     assert tables.table("s0") == compiler.table("s0") == {Dz(1, 4): (1,)}
+    assert tables.size("s0") == 1
 
 
 def test_what_cannot_fit_at_all_is_refused_and_can_be_taken_back() -> None:
@@ -188,6 +189,7 @@ def test_what_cannot_fit_at_all_is_refused_and_can_be_taken_back() -> None:
     compiler.change("h1", Side.SUBSCRIBER, DzSet.of("01"), adding=True)
     with pytest.raises(TableFull, match="has room for 0"):
         tables.update()
+    assert tables.size("s0") == len(tables.table("s0")) == 0
     compiler.change("h1", Side.SUBSCRIBER, DzSet.of("01"), adding=False)
     assert tables.update() == {}
     assert tables.table("s0") == {}

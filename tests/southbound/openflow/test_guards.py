@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vswitch import PATIENCE_S, PATIENT, OpenVSwitch
 
+from flowsieve.errors import GuardRefused
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.flow.guard import Gate, Guard, Refusals
@@ -24,10 +25,13 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, add, within
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.guards import (
     GUARD_METERS,
+    GuardChanges,
     MeterCount,
     guard_changes,
     guard_entries,
+    guard_meters,
     meter_counts_in,
+    meter_numbers,
     refusals_in,
 )
 from flowsieve.southbound.openflow.punts import Meter
@@ -197,6 +201,26 @@ def test_what_somebody_takes_out_of_a_guard_is_told_and_put_back(bridge):
     bridge.use(work)
 
 
+@real
+@pytest.mark.parametrize(
+    ("ports", "why"),
+    [
+        ([0x10000], "OFPBMC_BAD_VALUE"),  # an Open vSwitch has no such port
+        (range(1, 0x10002), "65,537 hosts are at it; there are 65,536 meters"),
+    ],
+)
+def test_a_guard_that_a_switch_has_no_meters_for_is_one_that_it_does_not_take(bridge, ports, why):
+    gates = tuple(Gate(port, None, (GROUP,), rate=10) for port in ports)
+
+    async def work(fabric: OpenFlowFabric) -> None:
+        with pytest.raises(GuardRefused, match=why):
+            await fabric.guard(bridge.name, Guard(GROUP, False, gates))
+        await fabric.guard(bridge.name, Guard(GROUP))
+        assert "meter=" not in bridge.vswitch.ofctl("dump-meters", bridge.name)
+
+    bridge.use(work)
+
+
 # The tables of before.
 
 
@@ -270,6 +294,25 @@ def test_a_guard_is_made_in_the_least_steps():
     assert len(gone.install) == 1 and set(gone.remove) == set(entries)
 
 
+def test_owners_change_neither_entries_nor_meters_of_each_other():
+    low, high = Prefix.parse("ff0e::/17"), Prefix.parse("ff0e:8000::/17")
+    one, two = (
+        Guard(GROUP, False, (Gate(HOST, None, (part,), rate=10),), (LINK,), owner, (part,))
+        for owner, part in ((1, low), (2, high))
+    )
+    entries, meters = [*guard_entries(one), *guard_entries(two)], [*guard_meters(one), *guard_meters(two)]
+    assert {entry.owner for entry in entries} == {1, 2} and all(entry.admits for entry in entries)
+    assert len({(entry.priority, entry.match) for entry in entries}) == one.entries + two.entries
+    assert len({meter.number for meter in meters}) == 2
+    assert guard_changes(entries, meters, one) == guard_changes(entries, meters, two) == GuardChanges()
+    opened = guard_changes(entries, meters, Guard(GROUP, owner=1, parts=(low,)))
+    assert {entry.owner for entry in (*opened.install, *opened.remove)} == {1}
+    assert [meter.number for meter in opened.old_meters] == [meter.number for meter in guard_meters(one)]
+    counts = [MeterCount(meter.number, n) for n, meter in enumerate(meters, 1)]
+    met = [entry._replace(packets=5) for entry in entries]
+    assert refusals_in(met, counts) == {HOST: Refusals(outside=10, over_rate=3)}
+
+
 def test_an_entry_is_made_as_it_is_read():
     entry = list(guard_entries(GUARD))[-1]
     message = add(7, entry)
@@ -280,6 +323,22 @@ def test_what_is_refused_is_told_by_port():
     entries = [each._replace(packets=n) for n, each in enumerate(guard_entries(GUARD), 1)]
     counts = [MeterCount(GUARD_METERS[HOST], 9), MeterCount(1, 100)]
     assert refusals_in(entries, counts) == {HOST: Refusals(outside=3, over_rate=9)}
+
+
+def test_a_port_whose_number_no_meter_has_is_limited_by_one_that_is_free():
+    ports = (0xFFFFFF00, HOST, 0x10000, 0xFFFF)
+    guard = Guard(GROUP, False, tuple(Gate(port, None, (GROUP,), rate=10) for port in ports))
+    numbers = meter_numbers(ports)
+    assert numbers[HOST] == GUARD_METERS[HOST] and numbers[0xFFFF] == GUARD_METERS[0xFFFF]
+    assert len(set(numbers.values())) == len(ports) and set(numbers.values()) <= set(GUARD_METERS)
+    assert {meter.number for meter in guard_meters(guard)} == set(numbers.values())
+    entries = list(guard_entries(guard))
+    assert all(
+        any(entry.instructions.startswith(struct.pack("!HHI", 6, 8, each)) for entry in entries)
+        for each in numbers.values()
+    )
+    counts = [MeterCount(numbers[port], n) for n, port in enumerate(ports, 1)]
+    assert refusals_in(entries, counts) == {port: Refusals(0, n) for n, port in enumerate(ports, 1)}
 
 
 def test_what_meters_dropped_is_read():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from flowsieve.errors import TableFull
 from flowsieve.flow.capacity import coarsen_kernel
 from flowsieve.flow.capacity.weights import BY_VOLUME, Weights
-from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.diff import Change, Ports, changes_between, growth, joined
 from flowsieve.flow.tables import trie_kernel
 from flowsieve.flow.tables.compiler import Compiler, Tables
 from flowsieve.index.dz import Dz
@@ -123,6 +123,15 @@ class FittedTables:
         """What a switch should hold: as the last update that was not refused had it."""
         coarse = self._coarse.get(switch)
         return coarse.table if coarse else self._exact_before(switch, self._withheld.get(switch, []))
+
+    def size(self, switch: str) -> int:
+        """How many entries `table` has, without making it."""
+        coarse = self._coarse.get(switch)
+        return (
+            len(coarse.table)
+            if coarse
+            else self.compiler.entries(switch) - growth(self._withheld.get(switch, ()))
+        )
 
     def waste(self) -> dict[str, float]:
         """Per coarsened switch: the unwanted copies per event that its table is expected to send."""

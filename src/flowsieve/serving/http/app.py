@@ -7,7 +7,7 @@ something carries the token of the host that it is for.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -26,8 +26,10 @@ from flowsieve.serving.guard_counts import GuardCounts
 from flowsieve.serving.http import views
 from flowsieve.serving.http.flows_answer import FlowsAnswer
 from flowsieve.serving.http.http_connection import Respond
+from flowsieve.serving.http.inquiries import Asker, Inquiries
 from flowsieve.serving.http.server import HttpServer
 from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
+from flowsieve.southbound.shared_question import SharedQuestion
 from flowsieve.southbound.socket_address import ReservedAddress
 
 CALLS = "/v1/calls"
@@ -47,6 +49,13 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
     """The application: one function for each path."""
     app = FastAPI(title="flowsieve", description=__doc__)
     tables, counts = FlowsAnswer(dispatcher), GuardCounts(dispatcher)
+    inquiries = Inquiries(lambda: not (dispatcher.mended and dispatcher.at_rest))
+    view = SharedQuestion(dispatcher.view)
+
+    async def answered(request: Request, find: Callable[[], Any]) -> Response:
+        """The answer to a question that takes time, when it is its turn."""
+        asker = getattr(request.state, "asker", Asker())
+        return await inquiries.answered(asker, lambda: JSONResponse(find()))
 
     @app.exception_handler(FlowsieveError)
     async def known_error(request: Request, error: FlowsieveError) -> Response:
@@ -86,12 +95,12 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
         return views.topology(dispatcher)
 
     @app.get("/v1/subscriptions")
-    async def subscriptions() -> list[dict[str, Any]]:
-        return views.interests(dispatcher.state.subscriptions)
+    async def subscriptions(request: Request) -> Response:
+        return await answered(request, lambda: views.interests(dispatcher.state.subscriptions))
 
     @app.get("/v1/advertisements")
-    async def advertisements() -> list[dict[str, Any]]:
-        return views.interests(dispatcher.state.advertisements)
+    async def advertisements(request: Request) -> Response:
+        return await answered(request, lambda: views.interests(dispatcher.state.advertisements))
 
     @app.get("/v1/flows")
     async def flows(switch: Annotated[str | None, Query()] = None) -> Response:
@@ -104,18 +113,20 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
         return plain_verdict(await dispatcher.verify(), None)
 
     @app.get("/v1/quote")
-    async def quote(host: str, filter: str, op: str = "sub") -> dict[str, Any]:
+    async def quote(request: Request, host: str, filter: str, op: str = "sub") -> Response:
         """What a subscription (or, with op = adv, an advertisement) would cost, before it is made."""
-        return views.quote(dispatcher, host, filter, op)
+        return await answered(request, lambda: views.quote(dispatcher, host, filter, op))
 
     @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
-    async def explain(request: Request) -> dict[str, Any]:
+    async def explain(request: Request) -> Response:
         """The path of an event, hop by hop, and why it takes it."""
         asked = await _read(request)
         host, event = asked.get("host"), asked.get("event")
         if not isinstance(host, str) or not isinstance(event, dict):
             raise BadMessage("a host, a text, and an event, an object of attributes, are needed")
-        return await views.explanation(dispatcher, host, event)
+        views.check_host(dispatcher.state.topology, host)
+        there = await view.answered()
+        return await answered(request, lambda: views.explanation(there, host, event))
 
     if metrics is not None:
 

@@ -22,6 +22,7 @@ import httptools
 from starlette.types import ASGIApp
 
 from flowsieve.serving.http.http_request import HttpRequest
+from flowsieve.serving.http.inquiries import Asker
 from flowsieve.serving.http.listener import FREE_BYTES, Listener
 from flowsieve.tasks import noted
 
@@ -291,7 +292,8 @@ class HttpConnection(asyncio.Protocol):
                 self._send(request, start["status"], headers, bytes(body))
 
         try:
-            await self._server.app(request.scope, receive, send)
+            asker = {"asker": Asker(self._listener, self._peer)}
+            await self._server.app(request.scope | {"state": asker}, receive, send)
         except Exception:
             log.exception("%s", request.url)
         self._answer(request, HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)  # unless it has answered

@@ -13,9 +13,11 @@ from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
+from flowsieve.flow.diff import growth
 from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import explain
+from flowsieve.flow.view import NetworkView
 from flowsieve.network.mend import tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
@@ -35,7 +37,7 @@ def health(dispatcher: Dispatcher) -> dict[str, Any]:
 def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[str, Any]:
     """The controller and its network in a few figures; `floods` are the ports that flood, with frames a second."""
     state = dispatcher.state
-    sizes = [len(state.table(switch)) for switch in state.topology.switches]
+    sizes = [state.size(switch) for switch in state.topology.switches]
     return {
         **health(dispatcher),
         "switches": len(sizes),
@@ -120,13 +122,10 @@ def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
     ]
 
 
-async def explanation(dispatcher: Dispatcher, host: str, values: Mapping[str, object]) -> dict[str, Any]:
+def explanation(view: NetworkView, host: str, values: Mapping[str, object]) -> dict[str, Any]:
     """The path of an event through what the switches really hold."""
-    state = dispatcher.state
-    check_host(state.topology, host)
-    found: dict[str, Any] = _writable(
-        plain_explanation(state.topology, explain(await dispatcher.view(), host, values))
-    )
+    check_host(view.topology, host)
+    found: dict[str, Any] = _writable(plain_explanation(view.topology, explain(view, host, values)))
     return found
 
 
@@ -143,17 +142,15 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     there = state.interests(QUOTED[op].side)
     id = next(name for n in count() if (name := f"quote-{n}") not in there)
     request, home = Request(QUOTED[op], id, host, wanted), state.topology.attached[host]
-    before = {switch: len(state.table(switch)) for switch in state.topology.switches}
     guarded = dispatcher.guard_of(home).entries
     with dispatcher.supposed(request) as outcome:
-        after = {switch: len(state.table(switch)) for switch in outcome.changes}
         more = dispatcher.guard_of(home).entries - guarded
     return {
-        "entries": {switch: size - before[switch] for switch, size in after.items()},
+        "entries": {switch: growth(changes) for switch, changes in outcome.changes.items()},
         "guard": {home: more} if more else {},
         "failover": {
             switch: {"groups": held.groups, "entries": held.entries}
-            for switch in after
+            for switch in outcome.changes
             if (held := dispatcher.protections.get(switch)) is not None and held.groups
         },
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},

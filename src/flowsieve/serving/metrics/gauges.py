@@ -58,7 +58,7 @@ def _switches(sources: Sources) -> Iterator[Metric]:
     in_the_way = dispatcher.hindrances
     for switch in state.topology.switches:
         hindered.add_metric([switch], switch in in_the_way)
-        flows.add_metric([switch], len(state.table(switch)))
+        flows.add_metric([switch], state.size(switch))
         room = state.capacity(switch)
         if room is not None:
             capacity.add_metric([switch], room)

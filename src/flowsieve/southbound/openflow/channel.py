@@ -42,6 +42,7 @@ from flowsieve.southbound.openflow.events import (
 from flowsieve.southbound.openflow.guards import (
     GROUPS,
     GuardChanges,
+    NoMeter,
     guard_changes,
     guard_entries,
     guard_meters,
@@ -343,13 +344,13 @@ class Channel:
         async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
             ask, connection, known = session.ask, session.connection, self._guarded
             self._guarded = None
-            if known is not None and known[0] is session:
-                todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
-            else:
-                todo = await _guard_to_change(session, guard)
-            if todo.remove:
-                await counted()
             try:
+                if known is not None and known[0] is session and known[1].owner == guard.owner:
+                    todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
+                else:
+                    todo = await _guard_to_change(session, guard)
+                if todo.remove:
+                    await counted()
                 for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
                     if some:
                         await ask(connection.change_meters(some, how), BatchApplied)
@@ -357,7 +358,7 @@ class Channel:
                     await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
                 if todo.old_meters:
                     await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
-            except Rejected as why:
+            except (Rejected, NoMeter) as why:
                 raise GuardRefused(switch=self.switch, reason=str(why)) from None
             self._guarded = session, guard
             return todo

@@ -28,6 +28,7 @@ from flowsieve.southbound.openflow.wire import (
     ETH_TYPES,
     GUARD_COOKIE,
     LINK_GROUPS,
+    NOT_OWNER,
     SERVICE_COOKIE,
     ProtocolError,
     owner_of,
@@ -75,12 +76,13 @@ class SwitchEntry(NamedTuple):
     @property
     def service(self) -> bool:
         """Whether it is one of ours that is no content: it hands packets over, takes events in, leads around a link."""
-        return self.cookie in (SERVICE_COOKIE, GUARD_COOKIE) or self.cookie & DETOUR_COOKIES == DETOUR_COOKIE
+        kind = self.cookie & NOT_OWNER
+        return kind in (SERVICE_COOKIE, GUARD_COOKIE) or kind & DETOUR_COOKIES == DETOUR_COOKIE
 
     @property
     def admits(self) -> bool:
         """Whether it is one of those that say what is taken in."""
-        return self.cookie == GUARD_COOKIE and self.table == ADMISSION_TABLE
+        return self.cookie & NOT_OWNER == GUARD_COOKIE and self.table == ADMISSION_TABLE
 
     @property
     def destination(self) -> Prefix | None:

@@ -8,13 +8,18 @@
 | 1900 | at any port, to the group | dropped; the content table where the guard is open |
 
 What has a VLAN tag never gets to the content table this way.
+
+Where several owners share a switch, each has such entries for its parts of the group, and meters of its own: neither
+changes those of another.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -36,12 +41,14 @@ from flowsieve.southbound.openflow.wire import (
     PROTOCOL,
     SOURCE_FIELDS,
     ProtocolError,
+    cookie_of,
     to_bytes,
 )
 
 GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
-# The meter of a host's port has the port's number, behind those of service entries.
-GUARD_METERS = range(METERS.stop, METERS.stop + 0x10000)
+GUARD_METERS = range(METERS.stop, METERS.stop + 0x10000)  # behind those of service entries
+_OTHERS_METERS = range(GUARD_METERS.stop, 0x40000)  # for guards of other owners than the first
+_EACH = 0x100  # of them
 _IN_PORT = bytes.fromhex("80000004")
 _ON = struct.pack("!HHB3x", ofp.OFPIT_GOTO_TABLE, 8, CONTENT_TABLE)
 _METERED = struct.Struct("!HHI")
@@ -49,6 +56,10 @@ _COUNTS = struct.Struct(
     "!IH6xI8x8x8x"
 )  # meter, length, entries; packets, bytes and seconds are of no interest
 _BAND = struct.Struct("!Q8x")
+
+
+class NoMeter(SwitchError):
+    """More hosts are at a switch than there are meters."""
 
 
 class MeterCount(NamedTuple):
@@ -76,11 +87,14 @@ class GuardChanges:
 
 def guard_changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], guard: Guard) -> GuardChanges:
     """The least that has to be done; what is there already stays, with what it has counted."""
-    rates = {meter.number: meter.rate for meter in meters if meter.number in GUARD_METERS}
+    own, cookie = meters_of(guard.owner), GUARD_COOKIE | cookie_of(guard.owner)
+    rates = {meter.number: meter.rate for meter in meters if meter.number in own}
     wanted = {_key(entry): entry for entry in guard_entries(guard)}
     limits = {meter.number: meter.rate for meter in guard_meters(guard)}
     kept, remove = set(), []
     for entry in entries:
+        if entry.cookie != cookie:
+            continue
         there = wanted.get(_key(entry))
         if there is None:
             remove.append(entry)
@@ -99,33 +113,63 @@ def guard_changes(entries: Iterable[SwitchEntry], meters: Iterable[Meter], guard
 
 def guard_entries(guard: Guard) -> Iterator[SwitchEntry]:
     """The entries of a guard."""
-    yield _entry(GUARD_PRIORITY, _match(guard.group, admits=guard.open), _ON if guard.open else b"")
-    for port in guard.links:
-        yield _entry(GUARD_PRIORITY + 1, _match(guard.group, port, admits=True), _ON)
+    entry, numbers = partial(_entry, guard.owner), _numbers(guard)
+    for part in guard.within:
+        yield entry(GUARD_PRIORITY, _match(part, admits=guard.open), _ON if guard.open else b"")
+        for port in guard.links:
+            yield entry(GUARD_PRIORITY + 1, _match(part, port, admits=True), _ON)
+        for gate in guard.gates:
+            yield entry(GUARD_PRIORITY + 1, _match(part, gate.port), b"")
     for gate in guard.gates:
-        yield _entry(GUARD_PRIORITY + 1, _match(guard.group, gate.port), b"")
-        metered = _METERED.pack(ofp.OFPIT_METER, 8, _meter(gate.port)) if gate.rate else b""
+        metered = _METERED.pack(ofp.OFPIT_METER, 8, numbers[gate.port]) if gate.rate else b""
         for prefix in gate.admitted:
             match = _match(prefix, gate.port, gate.source, admits=True)
-            yield _entry(GUARD_PRIORITY + 2, match, metered + _ON)
+            yield entry(GUARD_PRIORITY + 2, match, metered + _ON)
 
 
 def guard_meters(guard: Guard) -> Iterator[Meter]:
     """The meters of a guard."""
-    return (Meter(_meter(gate.port), gate.rate) for gate in guard.gates if gate.rate)
+    numbers = _numbers(guard)
+    return (Meter(numbers[gate.port], gate.rate) for gate in guard.gates if gate.rate)
+
+
+def _numbers(guard: Guard) -> dict[int, int]:
+    return meter_numbers((gate.port for gate in guard.gates if gate.rate), guard.owner)
+
+
+def meters_of(owner: int) -> range:
+    """The meters that there are for an owner's guards."""
+    first = (owner - 1) * _EACH
+    return _OTHERS_METERS[first : first + _EACH] if owner else GUARD_METERS
+
+
+def meter_numbers(ports: Iterable[int], owner: int = 0) -> dict[int, int]:
+    """The meter of each host's port: of the port's own number as far as these go, else of the highest that are free.
+
+    A switch may call its ports anything up to 32 bits; there are not so many meters.
+    """
+    there, sorted_ports = meters_of(owner), sorted(ports)
+    own = {port: there[port] for port in sorted_ports if port < len(there)}
+    taken = set(own.values())
+    free = (number for number in reversed(there) if number not in taken)
+    beyond = dict(zip(sorted_ports[len(own) :], free, strict=False))
+    if len(own) + len(beyond) < len(sorted_ports):
+        raise NoMeter(f"{len(sorted_ports):,} hosts are at it; there are {len(there):,} meters for them")
+    return own | beyond
 
 
 def refusals_in(entries: Iterable[SwitchEntry], meters: Iterable[MeterCount]) -> dict[int, Refusals]:
-    """What each host's port has refused, as the entries that drop and the meters have counted."""
-    limited = {
-        each.number - GUARD_METERS.start: each.dropped for each in meters if each.number in GUARD_METERS
-    }
-    found = {}
+    """What each host's port has refused, by all owners' guards, as entries that drop and meters have counted."""
+    outside, over_rate, guarded = Counter[int](), Counter[int](), defaultdict[int, set[int]](set)
     for entry in entries:
-        port = _port(entry)
-        if port is not None and not entry.instructions:
-            found[port] = Refusals(entry.packets, limited.get(port, 0))
-    return found
+        if not entry.instructions and (port := _port(entry)) is not None:
+            outside[port] += entry.packets
+            guarded[entry.owner or 0].add(port)
+    limited = {each.number: each.dropped for each in meters}
+    for owner, ports in guarded.items():
+        if any(number in meters_of(owner) for number in limited):
+            over_rate.update({port: limited.get(n, 0) for port, n in meter_numbers(ports, owner).items()})
+    return {port: Refusals(count, over_rate[port]) for port, count in outside.items()}
 
 
 # Bytes.
@@ -150,8 +194,8 @@ def meter_counts_in(body: bytes) -> Iterator[MeterCount]:
         at += length
 
 
-def _entry(priority: int, match: bytes, instructions: bytes) -> SwitchEntry:
-    return SwitchEntry(GUARD_COOKIE, priority, match, instructions, ADMISSION_TABLE)
+def _entry(owner: int, priority: int, match: bytes, instructions: bytes) -> SwitchEntry:
+    return SwitchEntry(GUARD_COOKIE | cookie_of(owner), priority, match, instructions, ADMISSION_TABLE)
 
 
 def _match(
@@ -170,14 +214,6 @@ def _match(
     packed = bytearray()
     parser.OFPMatch(**fields).serialize(packed, 0)
     return bytes(packed)
-
-
-def _meter(port: int) -> int:
-    if port >= len(GUARD_METERS):
-        raise SwitchError(
-            f"port {port} has no meter; right is a port below {len(GUARD_METERS)}, or no guard_rate"
-        )
-    return GUARD_METERS[port]
 
 
 def _port(entry: SwitchEntry) -> int | None:

@@ -22,6 +22,7 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.wire import (
     ADMISSION_TABLE,
     FIELDS,
+    NOT_OWNER,
     PROTOCOL,
     SERVICE_COOKIE,
     ProtocolError,
@@ -112,9 +113,9 @@ def meters_request(xid: int) -> bytes:
 
 
 def service_request(xid: int, cookie: int) -> bytes:
-    """Ask for the service entries with a cookie, and no others."""
+    """Ask for the service entries with a cookie, whoever's they are, and no others."""
     request = parser.OFPFlowStatsRequest(
-        PROTOCOL, table_id=ADMISSION_TABLE, cookie=cookie, cookie_mask=0xFFFF_FFFF_FFFF_FFFF
+        PROTOCOL, table_id=ADMISSION_TABLE, cookie=cookie, cookie_mask=NOT_OWNER
     )
     return to_bytes(request, xid)
 

@@ -25,10 +25,9 @@ VERSION = ofp.OFP_VERSION
 PROTOCOL = ProtocolDesc(VERSION)
 COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says whose it is and what it is for
 SERVICE_COOKIE = COOKIE | 1  # on service entries
-GUARD_COOKIE = COOKIE | 2  # on those that say what is taken in
-DETOUR_COOKIE = (
-    COOKIE | 3
-)  # on those that lead around dead links; the other bits of the last 16 say what they are about
+GUARD_COOKIE = COOKIE | 2  # on those that say what is taken in, with the number of whose guard it is
+NOT_OWNER = 0xFFFF_FFFF_0000_FFFF  # the part of a cookie that does not say whose it is
+DETOUR_COOKIE = COOKIE | 3  # on those that lead around dead links; bits before the last four say around which
 DETOUR_COOKIES = 0xFFFF_FFFF_FFFF_000F  # the bits by which these are told
 ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
 CONTENT_TABLE = 1  # where events are sent on
