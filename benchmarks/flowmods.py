@@ -17,7 +17,7 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.lab.lab import running
 from flowsieve.network.topology import Topology
-from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow import plain_flow_mods, wire
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.switch_session import Timing
@@ -114,7 +114,10 @@ def run() -> Result:
         for name in (first, whole)
     }
     packer = Packer()
-    plain = seconds(lambda: [wire.bundled_flow_mod(i, 1, op, True) for i, op in enumerate(ops[:1000])]) * 10
+    plain = (
+        seconds(lambda: [plain_flow_mods.bundled_flow_mod(i, 1, op, True) for i, op in enumerate(ops[:1000])])
+        * 10
+    )
     fast = min(seconds(lambda: packer.pack(0, ops, 1)) for _ in range(10))
     return Result(
         "flowmods",

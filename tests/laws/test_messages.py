@@ -10,7 +10,7 @@ from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import Masked, Match, PrefixMatch, match_on
-from flowsieve.southbound.openflow import wire
+from flowsieve.southbound.openflow import plain_flow_mods, wire
 from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
 
@@ -56,9 +56,11 @@ def flows(draw: st.DrawFn) -> Flow:
 def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement, grouped):
     numbered = list(enumerate(ops, first))
     if bundle is None:
-        plain = [wire.flow_mod(xid, op, decrement, grouped) for xid, op in numbered]
+        plain = [plain_flow_mods.flow_mod(xid, op, decrement, grouped) for xid, op in numbered]
     else:
-        plain = [wire.bundled_flow_mod(xid, bundle, op, decrement, grouped) for xid, op in numbered]
+        plain = [
+            plain_flow_mods.bundled_flow_mod(xid, bundle, op, decrement, grouped) for xid, op in numbered
+        ]
     assert Packer(decrement, grouped).pack(first, ops, bundle) == b"".join(plain)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from vswitch import PATIENCE_S, PATIENT, OpenVSwitch
 
-from flowsieve.errors import SwitchError
+from flowsieve.errors import DetoursRefused
 from flowsieve.flow.detours import NO_PROTECTION, Arrival, Protection, Way
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
@@ -205,8 +205,9 @@ def test_what_somebody_has_broken_is_told_and_set_right(bridge):
 
 def test_a_port_beyond_the_last_number_gets_no_detour(bridge):
     async def work(fabric: OpenFlowFabric) -> None:
-        with pytest.raises(SwitchError, match="port 5000 gets no detour; right is a port up to 4095"):
+        with pytest.raises(DetoursRefused, match="port 5000 gets no group; right is a port up to 4095"):
             await fabric.protect(bridge.name, Protection(frozenset({5000})))
+        assert await fabric.look_at_detours(bridge.name, Protection(frozenset({5000}))) == DetourCosts()
 
     bridge.use(work)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-
-from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.errors import DetoursRefused, GuardRefused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.detours import Protection
@@ -28,14 +26,12 @@ from flowsieve.southbound.fabric import (
 )
 from flowsieve.southbound.leisure import Leisure, in_slices
 from flowsieve.southbound.openflow.datapath_id import switch_id
-from flowsieve.southbound.openflow.detours import DetourChanges, Held, detour_changes
+from flowsieve.southbound.openflow.detours import DetourChanges, NoGroup
 from flowsieve.southbound.openflow.entries import SwitchEntry, within
 from flowsieve.southbound.openflow.events import (
     BatchApplied,
     EntriesListed,
-    GroupsListed,
     MetersCounted,
-    MetersListed,
     Notice,
     PortsListed,
 )
@@ -49,10 +45,19 @@ from flowsieve.southbound.openflow.guards import (
     refusals_in,
 )
 from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
-from flowsieve.southbound.openflow.packed import Packer, match_bytes
+from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
-from flowsieve.southbound.openflow.punts import Changes, changes
+from flowsieve.southbound.openflow.punts import Changes
 from flowsieve.southbound.openflow.roles import RoleStatus
+from flowsieve.southbound.openflow.service_work import (
+    detours_held,
+    detours_to_change,
+    grouped_ports,
+    guard_to_change,
+    make_guard,
+    make_punts,
+    punts_to_change,
+)
 from flowsieve.southbound.openflow.strangers import foreign_in
 from flowsieve.southbound.openflow.switch_session import Lost, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.tables import sorted_out
@@ -274,19 +279,19 @@ class Channel:
             listed = await session.ask(session.connection.list_ports(), PortsListed)
             for each in listed.ports:
                 if each.number == number:
-                    grouped = closed and number in await self._grouped(session)
+                    grouped = closed and number in (self._links or await grouped_ports(session))
                     await session.ask(session.connection.fence(each, closed, grouped), BatchApplied)
 
     async def protect(self, protection: Protection) -> bool:
         """Make what leads around dead links exactly this, but for closed ports; says whether anything was changed."""
         lost = f"what switch {self.switch} does about dead links is unknown"
         async with self._asking(self._tables, lost) as session, self._ports:
-            todo = await _detours_to_change(session, protection)
-            if messages := todo.messages:
-                try:
+            try:
+                todo = await detours_to_change(session, protection)
+                if messages := todo.messages:
                     await session.ask(session.connection.carry_out(messages), BatchApplied)
-                except Rejected as why:
-                    raise DetoursRefused(switch=self.switch, reason=str(why)) from None
+            except (Rejected, NoGroup) as why:
+                raise DetoursRefused(switch=self.switch, reason=str(why)) from None
             session.connection.send_to_groups(protection.links)
             self._links = protection.links
             return bool(messages)
@@ -295,36 +300,23 @@ class Channel:
         """What `protect` would change; nothing is changed."""
         lost = f"what switch {self.switch} does about dead links cannot be read"
         async with self._asking(self._looks, lost) as session:
-            return await _detours_to_change(session, protection)
+            with suppress(NoGroup):
+                return await detours_to_change(session, protection)
+        return DetourChanges()  # it goes without
 
     async def protection(self, *, looking: bool = False) -> Protection:
         """What the switch does about dead links; whoever is only looking holds nobody up."""
         lost = f"what switch {self.switch} does about dead links cannot be read"
         async with self._asking(self._looks if looking else self._tables, lost) as session:
-            return (await _detours_held(session)).protection
-
-    async def _grouped(self, session: SwitchSession) -> Collection[int]:
-        """The ports that have groups."""
-        if self._links is not None:
-            return self._links
-        return [
-            each.port for each in (await session.ask(session.connection.list_groups(), GroupsListed)).groups
-        ]
+            return (await detours_held(session)).protection
 
     async def punt(self, punts: Sequence[Punt]) -> bool:
         """Make the service entries exactly these; says whether anything had to be changed."""
         lost = f"which packets switch {self.switch} hands over is unknown"
         refused = f"switch {self.switch} does not hand over packets as it is asked to"
         async with self._asking(self._tables, lost, refused) as session:
-            ask, connection = session.ask, session.connection
-            todo = await _punts_to_change(session, punts)
-            for meters, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
-                if meters:
-                    await ask(connection.change_meters(meters, how), BatchApplied)
-            if todo.install or todo.remove:
-                await ask(connection.serve(todo.install, todo.remove), BatchApplied)
-            if todo.old_meters:
-                await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+            todo = await punts_to_change(session, punts)
+            await make_punts(session, todo)
             return bool(todo)
 
     async def look_at_punts(self, punts: Sequence[Punt]) -> Changes:
@@ -332,7 +324,7 @@ class Channel:
         async with self._asking(
             self._looks, f"what switch {self.switch} hands over cannot be read"
         ) as session:
-            return await _punts_to_change(session, punts)
+            return await punts_to_change(session, punts)
 
     async def guard(self, guard: Guard, counted: Callable[[], Awaitable[None]]) -> GuardChanges:
         """Make what the switch takes in exactly this; says what had to be changed.
@@ -342,22 +334,15 @@ class Channel:
         """
         self._opens = False
         async with self._asking(self._tables, f"what switch {self.switch} takes in is unknown") as session:
-            ask, connection, known = session.ask, session.connection, self._guarded
-            self._guarded = None
+            known, self._guarded = self._guarded, None
             try:
                 if known is not None and known[0] is session and known[1].owner == guard.owner:
                     todo = guard_changes(guard_entries(known[1]), guard_meters(known[1]), guard)
                 else:
-                    todo = await _guard_to_change(session, guard)
+                    todo = await guard_to_change(session, guard)
                 if todo.remove:
                     await counted()
-                for some, how in ((todo.new_meters, ofp.OFPMC_ADD), (todo.changed_meters, ofp.OFPMC_MODIFY)):
-                    if some:
-                        await ask(connection.change_meters(some, how), BatchApplied)
-                if todo.entries:
-                    await ask(connection.rearrange(todo.install, todo.remove), BatchApplied)
-                if todo.old_meters:
-                    await ask(connection.change_meters(todo.old_meters, ofp.OFPMC_DELETE), BatchApplied)
+                await make_guard(session, todo)
             except (Rejected, NoMeter) as why:
                 raise GuardRefused(switch=self.switch, reason=str(why)) from None
             self._guarded = session, guard
@@ -366,7 +351,7 @@ class Channel:
     async def look_at_guard(self, guard: Guard) -> GuardChanges:
         """What `guard` would change; nothing is changed."""
         async with self._asking(self._looks, f"what switch {self.switch} takes in cannot be read") as session:
-            return await _guard_to_change(session, guard)
+            return await guard_to_change(session, guard)
 
     async def refusals(self) -> dict[int, Refusals]:
         """What the guard has refused at each host's port."""
@@ -460,42 +445,6 @@ class Channel:
     def _deadline(self) -> float:
         """Until when a request that comes now waits for a connection."""
         return asyncio.get_running_loop().time() + self._timing.connect
-
-
-async def _punts_to_change(session: SwitchSession, punts: Sequence[Punt]) -> Changes:
-    """What makes the service entries of a switch those that are wanted."""
-    entries = (await session.ask(session.connection.list_service(), EntriesListed)).entries
-    meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
-    return changes(entries, meters, punts)
-
-
-async def _detours_held(session: SwitchSession) -> Held:
-    """What a switch holds of detours."""
-    groups = (await session.ask(session.connection.list_groups(), GroupsListed)).groups
-    entries = (await session.ask(session.connection.list_detour_entries(), EntriesListed)).entries
-    return Held(groups, entries)
-
-
-async def _detours_to_change(session: SwitchSession, protection: Protection) -> DetourChanges:
-    """What makes a switch do about dead links what it should; nothing may get around ports that are closed."""
-    ask, connection = session.ask, session.connection
-    held = await _detours_held(session)
-    ports = (await ask(connection.list_ports(), PortsListed)).ports
-    wanted = protection.closed_at({port.number for port in ports if port.fenced})
-    content: Sequence[SwitchEntry] = ()
-    if {
-        group.port for group in held.groups
-    } != wanted.links:  # entries send to just the groups that there are
-        content = (await ask(connection.list_entries(), EntriesListed)).entries
-    packer = Packer(connection.packer.decrement, wanted.links)
-    return detour_changes(held, wanted, content, packer)
-
-
-async def _guard_to_change(session: SwitchSession, guard: Guard) -> GuardChanges:
-    """What makes a switch take in what is wanted."""
-    entries = (await session.ask(session.connection.list_service(GUARD_COOKIE), EntriesListed)).entries
-    meters = (await session.ask(session.connection.list_meters(), MetersListed)).meters
-    return guard_changes(entries, meters, guard)
 
 
 def _flow_of(entry: SwitchEntry) -> Flow | None:

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
-from flowsieve.errors import SwitchError
 from flowsieve.flow.detours import Arrival, Protection, Way
 from flowsieve.header.frame import ETH_TYPES
 from flowsieve.southbound.openflow.entries import SwitchEntry, add, delete_strict, fields_in
@@ -58,6 +57,10 @@ _NICIRA, _REG_LOAD, _NXM_IN_PORT = 0x2320, 7, 0x00000002
 _UNLIKE_ANY = Way(0, 0)
 
 Message = Callable[[int], bytes]
+
+
+class NoGroup(Exception):
+    """A port whose number no group can have."""
 
 
 class LinkGroup(NamedTuple):
@@ -132,7 +135,7 @@ def detour_changes(
     """The least that has to be done; what is there already stays."""
     for port in wanted.links:
         if port > LAST_LINK_PORT:
-            raise SwitchError(f"port {port} gets no detour; right is a port up to {LAST_LINK_PORT}")
+            raise NoGroup(f"port {port} gets no group; right is a port up to {LAST_LINK_PORT}")
     there = {group.port: group for group in held.groups}
     groups = [LinkGroup(port, wanted.ways.get(port)) for port in sorted(wanted.links)]
     entries = {_key(entry): entry for entry in entries_of(wanted)}

@@ -1,4 +1,4 @@
-"""Flow-mods packed straight into bytes, many times as fast as by os-ken; `wire.flow_mod` is the plain twin."""
+"""Flow-mods packed straight into bytes, many times as fast as by os-ken; `plain_flow_mods` has the plain twin."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ lengths: several of os-ken's parsers never end where a length inside a message i
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -16,9 +16,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from flowsieve.errors import SwitchError
-from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Deliver
-from flowsieve.header.address import WIDTH, address_text
+from flowsieve.flow.diff import OpKind
 from flowsieve.southbound.openflow.roles import RoleReply, RoleStatus, role_and_generation
 
 VERSION = ofp.OFP_VERSION
@@ -386,44 +384,6 @@ def cookie_of(owner: int | None) -> int:
 def owner_of(cookie: int) -> int | None:
     """The owner of an entry with a cookie; None if it is no owner's."""
     return cookie >> 16 & 0xFFFF if cookie >> 32 == COOKIE >> 32 else None
-
-
-def flow_mod(xid: int, op: FlowOp, decrement: bool, grouped: Collection[int] = ()) -> bytes:
-    """An operation on an entry; the plain twin of `packed.Packer`."""
-    return to_bytes(_flow_mod(op, decrement, grouped), xid)
-
-
-def bundled_flow_mod(
-    xid: int, bundle: int, op: FlowOp, decrement: bool, grouped: Collection[int] = ()
-) -> bytes:
-    """The same inside a bundle."""
-    message = _flow_mod(op, decrement, grouped)
-    return to_bytes(parser.OFPBundleAddMsg(PROTOCOL, bundle, BUNDLE_FLAGS, message, []), xid)
-
-
-def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
-    family = op.flow.match.family
-    fields: dict[str, object] = {"eth_type": ETH_TYPES[family]}
-    for name, part in zip((SOURCE_FIELDS[family], FIELDS[family]), op.flow.match.parts, strict=True):
-        if part is not None and part.mask:
-            value, mask = (address_text(family, number) for number in (part.value, part.mask))
-            fields[name] = (value, mask) if part.mask + 1 != 1 << WIDTH[family] else value
-    instructions = []
-    if op.kind is not OpKind.REMOVE and op.flow.actions:
-        actions = [parser.OFPActionDecNwTtl()] if decrement else []
-        for action in op.flow.actions:
-            if isinstance(action, Deliver):
-                where = FIELDS[action.address.family]
-                address = address_text(action.address.family, action.address.first)
-                actions += [parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":"))]
-                actions += [parser.OFPActionSetField(**{where: address})]
-            if action.port in grouped and not isinstance(action, Deliver):
-                actions += [parser.OFPActionGroup(LINK_GROUPS[action.port])]
-            else:
-                actions += [parser.OFPActionOutput(action.port)]
-        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
-    match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
-    return entry_mod(COMMANDS[op.kind], CONTENT_TABLE, cookie, op.flow.priority, match, instructions)
 
 
 def entry_mod(
