@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 
 from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
+from flowsieve.control.greeter import Greeter
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.repair.damping import DampingSettings
@@ -27,7 +27,6 @@ from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
-from flowsieve.control.switches.reconciler import RETRY_SECONDS
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.diff import changes_between
@@ -42,12 +41,8 @@ from flowsieve.header.encoding import Encoding
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import (
-    Connected,
-    Disconnected,
     LiveSwitches,
-    PortChanged,
     SwitchEvent,
-    TableChanged,
 )
 from flowsieve.southbound.shared_question import SharedQuestion
 
@@ -97,9 +92,8 @@ class Dispatcher:
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed)
         self._intake = Intake(core, self._fleet, self._mender, drain)
-        self._looking: set[str] = set()  # the switches at which hindrances will be looked for
         self._proof = SharedQuestion(self._prove)
-        self._connections: Counter[str] = Counter()  # each has a number, and so has the time without one
+        self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
     @property
     def state(self) -> ControlState:
@@ -167,31 +161,7 @@ class Dispatcher:
 
     def heard(self, event: SwitchEvent) -> None:
         """Take note of what a switch tells; on the loop."""
-        match event:
-            case Connected(switch):
-                self._connections[switch] += 1
-                self._mender.connected(switch)
-                self._core.tasks.start(self._greet(switch))
-            case Disconnected(switch, reason):
-                self._connections[switch] += 1
-                self._fleet.disconnected(switch, reason)
-                self._failover.disconnected(switch)
-            case PortChanged(switch, port, up):
-                self._mender.changed(switch, port, up)
-                self._look_for_hindrances(switch)
-                if up and any(switch in edge for edge in self.fences.closed):
-                    self._core.tasks.start(self._fence_again(switch))
-            case TableChanged(switch, owners):
-                self._fleet.room.changed(switch)
-                if not any(map(self.state.owner.minds, owners)):
-                    return
-                log.warning("somebody has changed the table of switch %s", switch)
-                self._core.tasks.start(self._fleet.punt(switch))
-                self._failover.doubt(switch)
-                self._fleet[switch].doubt("somebody has changed its table")
-                self._look_for_hindrances(switch)
-            case _:
-                pass
+        self._greeter.heard(event)
 
     async def __aenter__(self) -> Dispatcher:
         await self._core.tasks.__aenter__()
@@ -392,74 +362,7 @@ class Dispatcher:
         self._mender.grow()
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
-            self._core.tasks.start(self._look_at_ports(switch))
-
-    async def _look_at_ports(self, switch: str) -> None:
-        connection = self._connections[switch]
-        try:
-            ports = await self._ports(switch)
-            if self._connections[switch] == connection:  # else they are read anew
-                self._mender.told(switch, ports)
-            await self._fleet.punt(switch)
-            self._look_for_hindrances(switch)
-        except SwitchError as error:
-            log.warning("switch %s: %s", switch, error)
-
-    async def _ports(self, switch: str) -> Mapping[int, bool]:
-        """How the ports of a switch are; read again where the network has grown meanwhile, and counts otherwise."""
-        while True:
-            topology = self.state.topology
-            ports = await self._mender.read(switch)
-            if topology is self.state.topology:
-                return ports
-
-    async def _fence_again(self, switch: str) -> None:
-        """A port came up that may not have been there when it was fenced."""
-        await self._insist(switch, lambda: self.fences.renew(switch))
-
-    async def _greet(self, switch: str) -> None:
-        """A switch has connected: see to its ports and fences before its table."""
-        connection = self._connections[switch]
-
-        async def see() -> None:
-            await self._fleet.punt(switch)
-            ports = await self._ports(switch)
-            await self._failover.greet(switch)
-            if self._connections[switch] == connection:  # else they may be others by now
-                self._fleet.connected(switch)
-                self._mender.told(switch, ports)
-                self._look_for_hindrances(switch)
-
-        await self._insist(switch, see)
-
-    def _look_for_hindrances(self, switch: str) -> None:
-        """See what others have put in the way at a switch, once it is where it should be and no fence is under way."""
-
-        async def look() -> None:
-            with suppress(SwitchError, Refused):
-                await self._fleet[switch].reached()
-                while any(switch in edge for edge in self._mender.blocked):
-                    await self._mender.eased()
-            self._looking.discard(switch)
-            with suppress(SwitchError):  # it will connect anew
-                await self._hindrances.look(switch)
-
-        if switch not in self._looking:
-            self._looking.add(switch)
-            self._core.tasks.start(look())
-
-    async def _insist(self, switch: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it again until it is done or the connection is another: that one is greeted on its own."""
-        connection, told = self._connections[switch], ""
-        while self._connections[switch] == connection:
-            try:
-                await work()
-                return
-            except SwitchError as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.warning("switch %s: %s", switch, told)
-            await asyncio.sleep(RETRY_SECONDS)
+            self._core.tasks.start(self._greeter.look_at_ports(switch))
 
 
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:
