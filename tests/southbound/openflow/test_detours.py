@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from vswitch import PATIENCE_S, PATIENT, OpenVSwitch
@@ -34,11 +35,13 @@ AROUND = Protection(
 CONTENT = Flow(PrefixMatch(Prefix.parse("ff0e::/16")), 1000, (Output(LINK), Output(NEAR)))
 Work = Callable[[OpenFlowFabric], Awaitable[None]]
 LAST = b"last"
+ENDS = {6: ("fd00:f::1", "ff0e::1"), 4: ("10.0.0.1", "225.128.0.1")}
 numbers = iter(range(1, 1000))
 
 
-def event(mark: int | None = None, payload: bytes = b"event") -> bytes:
-    ends = (Prefix.parse(each).first.to_bytes(16) for each in ("fd00:f::1", "ff0e::1"))
+def event(mark: int | None = None, payload: bytes = b"event", family: int = 6) -> bytes:
+    parsed = (Prefix.parse(each) for each in ENDS[family])
+    ends = (each.first.to_bytes(each.width // 8) for each in parsed)
     frame = build(UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), *ends, 999, 7420, payload))
     return frame if mark is None else frame[:12] + b"\x81\x00" + mark.to_bytes(2) + frame[12:]
 
@@ -159,6 +162,21 @@ def test_a_dead_link_is_gone_around_and_nothing_goes_back_over_it(bridge):
     assert bridge.send(VIA, event(IN)) == {NEAR: [None]}
     bridge.set_link(up=True)
     assert bridge.send(HOST, event()) == {LINK: [None], NEAR: [None]}
+
+
+def test_events_of_ipv4_are_led_around_alike(bridge):
+    content = Flow(PrefixMatch(Prefix.parse("225.128.0.0/9")), 1000, CONTENT.actions)
+
+    async def work(fabric: OpenFlowFabric) -> None:
+        await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, content)])
+        await fabric.protect(bridge.name, replace(AROUND, family=4))
+        assert await fabric.look_at_detours(bridge.name, replace(AROUND, family=4)) == DetourCosts()
+
+    bridge.use(work)
+    bridge.set_link(up=False)
+    assert bridge.send(HOST, event(family=4)) == {VIA: [OUT], NEAR: [None]}
+    assert bridge.send(VIA, event(IN, family=4)) == {NEAR: [None]}
+    assert bridge.send(NEAR, event(PASSING, family=4)) == {VIA: [PASSING]}
 
 
 def test_nothing_gets_around_a_closed_port(bridge):
