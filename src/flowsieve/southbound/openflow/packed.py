@@ -104,32 +104,38 @@ def match_bytes(match: Match) -> bytes:
     return struct.pack("!HH", ofp.OFPMT_OXM, 4 + len(body)) + body + bytes(-(4 + len(body)) % 8)
 
 
-def _mark(owner: int | None) -> bytes:
+def _mark(owner: int | None, table: int) -> bytes:
     """The cookie of an owner's entry, its mask and the table."""
-    return struct.pack("!QQB", cookie_of(owner), 0, CONTENT_TABLE)
+    return struct.pack("!QQB", cookie_of(owner), 0, table)
 
 
 class Packer:
-    """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first."""
+    """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first.
+
+    A packet that goes on in later tables comes to that of the content first, so those decrement nothing.
+    """
 
     def __init__(self, decrement: bool = True) -> None:
         self.decrement = decrement
         # By the actions, plain outputs as their ports alone: numbers are found faster than values.
-        self._instructions: dict[tuple[int | Deliver, ...], bytes] = {}
+        self._instructions: dict[tuple[tuple[int | Deliver, ...], int, int | None], bytes] = {}
 
     def pack(self, first_xid: int, ops: Sequence[FlowOp], bundle: int | None = None) -> bytes:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
         parts: list[bytes] = []
         put, known = parts.append, self._instructions.get
-        seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
+        # Actions of this batch, and whence and where they let go on; many entries have the same ones.
+        seen: dict[tuple[int, int, int | None], tuple[object, bytes]] = {}
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
         install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
         owner: int | None = 0
-        mark = _mark(owner)
+        table = CONTENT_TABLE
+        mark = _mark(owner, table)
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
-            if flow.owner != owner:
-                owner, mark = flow.owner, _mark(flow.owner)
+            if flow.owner != owner or flow.table != table:
+                owner, table = flow.owner, flow.table
+                mark = _mark(owner, table)
             match = flow.match
             # As `match_bytes` does it, without joining what is joined below.
             if isinstance(match, PrefixMatch):
@@ -144,13 +150,15 @@ class Packer:
                 command, instructions = remove, b""
             else:
                 command = install if kind is OpKind.INSTALL else modify
-                same, instructions = seen.get(id(flow.actions), NOTHING)
+                place = id(flow.actions), table, flow.onward
+                same, instructions = seen.get(place, NOTHING)
                 if same is not flow.actions:
                     actions = tuple(
                         [action.port if isinstance(action, Output) else action for action in flow.actions]
                     )
-                    instructions = known(actions) or self._pack_instructions(actions)
-                    seen[id(flow.actions)] = flow.actions, instructions
+                    whole = actions, table, flow.onward
+                    instructions = known(whole) or self._pack_instructions(*whole)
+                    seen[place] = flow.actions, instructions
             size = 48 + match_size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
@@ -160,12 +168,13 @@ class Packer:
             parts += (head, before, address, behind, instructions)
         return b"".join(parts)
 
-    def _pack_instructions(self, actions: tuple[int | Deliver, ...]) -> bytes:
-        if not actions:
+    def _pack_instructions(self, actions: tuple[int | Deliver, ...], table: int, onward: int | None) -> bytes:
+        if not actions and onward is None:
             return b""  # an entry without instructions drops
         if len(self._instructions) >= _MOST_REMEMBERED:
             self._instructions.clear()
-        parts = [struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""]
+        counted = self.decrement and table == CONTENT_TABLE
+        parts = [struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if counted else b""]
         for action in actions:
             port = action
             if isinstance(action, Deliver):
@@ -173,9 +182,16 @@ class Packer:
                 port = action.port
             parts.append(struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX))
         body = b"".join(parts)
-        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body
-        self._instructions[actions] = packed
+        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body if body else b""
+        if onward is not None:
+            packed += goto(onward)
+        self._instructions[actions, table, onward] = packed
         return packed
+
+
+def goto(table: int) -> bytes:
+    """The instruction that lets a packet go on in a table."""
+    return struct.pack("!HHB3x", ofp.OFPIT_GOTO_TABLE, 8, table)
 
 
 def _readdress(action: Deliver) -> bytes:

@@ -16,6 +16,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from flowsieve.errors import SwitchError
+from flowsieve.flow import entry as flow_entry
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
 from flowsieve.header.address import WIDTH, address_text
@@ -27,7 +28,7 @@ COOKIE = 0xF1055E1E << 32  # on every entry that is ours; the lower half says wh
 SERVICE_COOKIE = COOKIE | 1  # on service entries
 GUARD_COOKIE = COOKIE | 2  # on those that say what is taken in
 ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
-CONTENT_TABLE = 1  # where events are sent on
+CONTENT_TABLE = flow_entry.CONTENT_TABLE  # where events are sent on
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
 COMMANDS = {
     OpKind.INSTALL: ofp.OFPFC_ADD,
@@ -398,19 +399,22 @@ def _flow_mod(op: FlowOp, decrement: bool) -> Any:
         if part is not None and part.mask:
             value, mask = (address_text(family, number) for number in (part.value, part.mask))
             fields[name] = (value, mask) if part.mask + 1 != 1 << WIDTH[family] else value
-    instructions = []
-    if op.kind is not OpKind.REMOVE and op.flow.actions:
-        actions = [parser.OFPActionDecNwTtl()] if decrement else []
-        for action in op.flow.actions:
+    flow, instructions = op.flow, []
+    if op.kind is not OpKind.REMOVE and (flow.actions or flow.onward is not None):
+        actions = [parser.OFPActionDecNwTtl()] if decrement and flow.table == CONTENT_TABLE else []
+        for action in flow.actions:
             if isinstance(action, Deliver):
                 where = FIELDS[action.address.family]
                 address = address_text(action.address.family, action.address.first)
                 actions += [parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":"))]
                 actions += [parser.OFPActionSetField(**{where: address})]
             actions += [parser.OFPActionOutput(action.port)]
-        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
-    match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
-    return entry_mod(COMMANDS[op.kind], CONTENT_TABLE, cookie, op.flow.priority, match, instructions)
+        if actions:
+            instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+        if flow.onward is not None:
+            instructions.append(parser.OFPInstructionGotoTable(flow.onward))
+    match, cookie = parser.OFPMatch(**fields), cookie_of(flow.owner)
+    return entry_mod(COMMANDS[op.kind], flow.table, cookie, flow.priority, match, instructions)
 
 
 def entry_mod(
