@@ -62,7 +62,7 @@ class IndexSection:
 
 @dataclass(frozen=True)
 class LabelSection:
-    """That packets say for whom they are; what is in them is nobody's business but the publishers' and receivers'."""
+    """That packets say for whom they are: publishers match events themselves, and there is no plan."""
 
     path: Path
     schema: Schema
@@ -90,7 +90,7 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
 def read_index(top: Section, headers: Collection[str] = tuple(POOLS)) -> IndexSection | None:
     """The index of a scenario, or None after a mistake that leaves no schema or no plan.
 
-    `headers` are those that would have been right besides.
+    `headers` are what a mistake there says would have been right.
     """
     schema = _read_schema(top)
     index = top.section("index")
