@@ -31,7 +31,7 @@ def test_the_first_host_has_the_bit_behind_the_tag() -> None:
     assert labels.texts(["h111"]) == ["ff1e::1"]
     assert labels.texts([]) == []
     assert labels.any_of(0) == parse_match("ff1e::/16")
-    assert labels.none_of(0, ["h0", "h111"]) == parse_match("ff1e::/ffff:8000::1")
+    assert labels.none_of(["h0", "h111"]) == {0: parse_match("ff1e::/ffff:8000::1")}
 
 
 def test_more_hosts_than_bits_are_in_sets_whose_number_stands_behind_the_tag() -> None:

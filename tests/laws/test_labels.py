@@ -103,7 +103,7 @@ def test_an_event_reaches_those_who_want_it_once_and_nobody_else(topology: Topol
 def broken(tables: Tables, labelling: Labelling, random: Random) -> Tables:
     """Tables with some entries taken out, changed or added; masks look at bits of hosts alone."""
     labels, out = labelling.labels, {switch: list(table) for switch, table in tables.items()}
-    bits = [labels.mask(labels.place(host).set, [host]) for host in labels.hosts]
+    bits = [bit for host in labels.hosts for bit in labels.masks([host]).values()]
     for _ in range(random.randint(0, 3)):
         switch = random.choice(list(out))
         ports = range(1, len(labelling.topology.neighbours(switch)) + 1)
@@ -146,7 +146,7 @@ def as_they_should(view: LabelView) -> bool:
         row = labels.sets[number] if number < len(labels.sets) else ()
         for chosen in range(1 << len(row)):
             named = {host for i, host in enumerate(row) if chosen >> i & 1}
-            address = labels.group(number).first | labels.mask(number, named)
+            address = labels.group(number).first | labels.masks(named).get(number, 0)
             for switch in topology.switches:
                 out = [port for flow in met(view.tables[switch], 6, address) for port in flow.ports]
                 right = [

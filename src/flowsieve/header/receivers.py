@@ -40,8 +40,8 @@ class ReceiverLabels:
     """The bits of all hosts under one tag.
 
     >>> labels = ReceiverLabels(LABEL_POOLS["receivers"][0], (("h1", "h2", "h3"),))
-    >>> labels.texts(["h1", "h3"]), str(labels.none_of(0, ["h2"]))
-    (['ff1e:a000::'], 'dst ff1e::/ffff:4000::')
+    >>> labels.texts(["h1", "h3"]), [str(match) for match in labels.none_of(["h2"]).values()]
+    (['ff1e:a000::'], ['dst ff1e::/ffff:4000::'])
     """
 
     tag: Tag
@@ -101,16 +101,22 @@ class ReceiverLabels:
         """All packets of a set, whomever they are for."""
         return PrefixMatch(self.group(number))
 
-    def none_of(self, number: int, hosts: Iterable[str]) -> Match:
-        """The packets of a set that are for none of these hosts of it."""
-        group = self.group(number)
-        leading = PREFIX_MASKS[group.family][group.length]
-        return match_on(None, Masked(group.family, group.first, leading | self.mask(number, hosts)))
+    def none_of(self, hosts: Iterable[str]) -> dict[int, Match]:
+        """For each set that some of these hosts are in, the packets of it that are for none of them."""
+        found: dict[int, Match] = {}
+        for number, mask in self.masks(hosts).items():
+            group = self.group(number)
+            leading = PREFIX_MASKS[group.family][group.length]
+            found[number] = match_on(None, Masked(group.family, group.first, leading | mask))
+        return found
 
-    def mask(self, number: int, hosts: Iterable[str]) -> int:
-        """The bits of those of the hosts that are in a set."""
-        places = map(self.place, hosts)
-        return sum(self._bit(place) for place in places if place.set == number)
+    def masks(self, hosts: Iterable[str]) -> dict[int, int]:
+        """The bits of hosts, for each set that some of them are in."""
+        found: dict[int, int] = {}
+        for host in hosts:
+            number, _ = place = self.place(host)
+            found[number] = found.get(number, 0) | self._bit(place)
+        return found
 
     def place(self, host: str) -> Place:
         """Where a host's bit is."""
@@ -122,10 +128,7 @@ class ReceiverLabels:
 
     def addresses(self, receivers: Iterable[str]) -> list[int]:
         """Where an event for these hosts is sent to: an address for each set that has some of them."""
-        bits: dict[int, int] = {}
-        for place in map(self.place, receivers):
-            bits[place.set] = bits.get(place.set, 0) | self._bit(place)
-        return [self.group(number).first | bits[number] for number in sorted(bits)]
+        return [self.group(number).first | bits for number, bits in sorted(self.masks(receivers).items())]
 
     def texts(self, receivers: Iterable[str]) -> list[str]:
         """The same as people write them."""

@@ -12,7 +12,7 @@ from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import LABEL_POOLS
 from flowsieve.network.generators import fat_tree, random_connected, star
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree, center_tree
+from flowsieve.network.tree import SpanningTree, center_tree, endpoints_behind
 
 LINE = Topology.make([("s1", "s2")], {"a": "s1", "b": "s1", "c": "s2"})
 
@@ -39,11 +39,17 @@ def test_ports_to_hosts_come_after_those_to_switches_and_ports_to_nobody_have_no
     topology = fat_tree(4, 64)
     tree = center_tree(topology)
     for switch in topology.switches:
-        ports = labelled_ports(topology, tree, switch)
+        ports = labelled_ports(topology, tree)[switch]
         assert [port.table for port in ports] == list(LABEL_TABLES[: len(ports)])
         kinds = [topology.neighbour(switch, port.port) in topology.hosts for port in ports]
         assert kinds == sorted(kinds)
-        assert all(port.hosts for port in ports)
+        right = {
+            port: endpoints_behind(topology, tree, switch, port)
+            for port in range(1, len(topology.neighbours(switch)) + 1)
+        }
+        assert {each.port: each.hosts for each in ports} == {
+            port: hosts for port, hosts in right.items() if hosts
+        }
 
 
 def test_a_fat_tree_of_64_hosts_takes_at_most_60_entries_a_switch() -> None:
@@ -56,7 +62,7 @@ def test_entries_are_two_for_each_port_and_set_and_one_for_each_set() -> None:
     labelling = Labelling.make(topology)
     assert len(labelling.labels.sets) == 3
     for switch, table in labelling.tables().items():
-        ports = labelled_ports(topology, labelling.tree, switch)
+        ports = labelled_ports(topology, labelling.tree)[switch]
         pairs = sum(bool(port.hosts & set(row)) for port in ports for row in labelling.labels.sets)
         assert len(table) == 2 * pairs + 3
         # A packet is handed over when all that it will meet is there.

@@ -14,6 +14,7 @@ from flowsieve.flow.entry import CONTENT_TABLE, Flow
 from flowsieve.flow.proof.cubes import Cube, Region, shared, without
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import PREFIX_MASKS
+from flowsieve.header.receivers import ReceiverLabels
 
 
 @dataclass(slots=True)
@@ -42,8 +43,26 @@ def cube_of(prefix: Prefix) -> Cube:
     return Cube(prefix.first, PREFIX_MASKS[prefix.family][prefix.length])
 
 
+def by_set(labels: ReceiverLabels, flows: Iterable[Flow]) -> list[list[Flow]]:
+    """For each number of a set, those of the entries that some of its labels may meet."""
+    found: list[list[Flow]] = [[] for _ in range(1 << labels.set_bits)]
+    groups = [cube_of(labels.group(number)) for number in range(len(found))]
+    shift = WIDTH[labels.family] - labels.group(0).length
+    for flow in flows:
+        asked = flow.match.parts[1]
+        cube = Cube(asked.value, asked.mask)
+        if cube.mask & groups[0].mask == groups[0].mask:  # those of one set alone, as nearly all are
+            number = cube.value >> shift & len(found) - 1
+            some = [number] if groups[number].meet(cube) is not None else []
+        else:
+            some = [number for number, group in enumerate(groups) if group.meet(cube) is not None]
+        for number in some if asked.family == labels.family else ():
+            found[number].append(flow)
+    return found
+
+
 def sends_of(flows: Iterable[Flow], group: Prefix) -> dict[int, PortSends]:
-    """What a switch with these entries does to the labels in a group, for each port that one of them names.
+    """What a switch does to the labels in a group that may meet these entries, for each port that one of them names.
 
     Raises BadInput for an entry that looks at more than the destination, since nobody knows sources here, and
     TooManyCubes where labels fare in too many ways.
@@ -51,13 +70,9 @@ def sends_of(flows: Iterable[Flow], group: Prefix) -> dict[int, PortSends]:
     whole = cube_of(group)
     tables: dict[int, list[Flow]] = {}
     for flow in flows:
-        source, asked = flow.match.parts
-        if asked.family == group.family and whole.meet(Cube(asked.value, asked.mask)) is not None:
-            if source is not None:
-                raise BadInput(
-                    f"the entry for {flow.match} looks at sources, and labels have none of their own"
-                )
-            tables.setdefault(flow.table, []).append(flow)
+        if flow.match.parts[0] is not None:
+            raise BadInput(f"the entry for {flow.match} looks at sources, and labels have none of their own")
+        tables.setdefault(flow.table, []).append(flow)
     found: dict[int, PortSends] = {}
     arriving: dict[int, Region] = {CONTENT_TABLE: [whole]}
     while arriving:

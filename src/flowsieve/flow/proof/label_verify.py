@@ -24,11 +24,11 @@ from itertools import islice
 from flowsieve.errors import BadInput
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.proof.cubes import Cube, TooManyCubes
-from flowsieve.flow.proof.label_sends import PortSends, cube_of, sends_of
+from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
 from flowsieve.flow.table_chain import met
 from flowsieve.flow.tables.receiver_tables import labelled_ports
-from flowsieve.header.address import WIDTH, Prefix, address_text
+from flowsieve.header.address import WIDTH, address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
 
 MOST_STRAYS_FOLLOWED = 64
@@ -61,14 +61,17 @@ def verify_labels(view: LabelView) -> Verdict:
     doubled: list[_Fault] = []
     strays: list[_Fault] = []
     undecided: list[str] = []
-    for switch in view.topology.switches:
-        for group, hosts in _groups(view):
+    for switch, ports in labelled_ports(view.topology, view.tree).items():
+        behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
+        flows = by_set(view.labels, view.tables.get(switch, ()))
+        for number in range(1 << view.labels.set_bits):
+            group = view.labels.group(number)
             try:
-                sends = sends_of(view.tables.get(switch, ()), group)
+                sends = sends_of(flows[number], group)
             except (BadInput, TooManyCubes) as error:
                 undecided.append(f"{switch}: {str(error) or 'labels fare in too many ways to follow'}")
                 break
-            expected = _expected(view, switch, group, hosts)
+            expected = {port: masks[number] for port, masks in behind if number in masks}
             for port in sorted(sends.keys() | expected.keys()):
                 mask, whole = expected.get(port, 0), cube_of(group)
                 done = sends.get(port) or PortSends([whole])
@@ -102,23 +105,6 @@ def verify_labels(view: LabelView) -> Verdict:
     )
 
 
-def _groups(view: LabelView) -> Iterator[tuple[Prefix, frozenset[str]]]:
-    """What the addresses of each set begin with, and its hosts; none for numbers that no set has."""
-    for number in range(1 << view.labels.set_bits):
-        hosts = view.labels.sets[number] if number < len(view.labels.sets) else ()
-        yield view.labels.group(number), frozenset(hosts)
-
-
-def _expected(view: LabelView, switch: str, group: Prefix, hosts: frozenset[str]) -> dict[int, int]:
-    """For each port the bits of the hosts of a set that are behind it on the tree."""
-    number = group.bits & (1 << view.labels.set_bits) - 1
-    return {
-        each.port: view.labels.mask(number, each.hosts & hosts)
-        for each in labelled_ports(view.topology, view.tree, switch)
-        if each.hosts & hosts
-    }
-
-
 def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
     """The pairs of hosts that want to talk to each other and have a fault on their way."""
     if not faults:
@@ -130,7 +116,7 @@ def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
         for host in sorted({each.endpoint for each in view.subscriptions} - {publisher}):
             place = view.labels.place(host)
             own = cube_of(view.labels.group(place.set))
-            bit = view.labels.mask(place.set, [host])
+            (bit,) = view.labels.masks([host]).values()
             on_way = (fault for step in view.way(publisher, host) for fault in at.get(step, ()))
             hit = next(
                 (

@@ -13,15 +13,15 @@ sent back, so that no copy doubles or loops though labels stay as they are on th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from flowsieve.errors import BadTopology
 from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, Flow, Output
 from flowsieve.header.encoding import CONTENT_PRIORITY
+from flowsieve.header.match import Match
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree, endpoints_behind
+from flowsieve.network.tree import SpanningTree
 
 HAND_OVER = CONTENT_PRIORITY
 SEND, PASS = CONTENT_PRIORITY + 1, CONTENT_PRIORITY + 2
@@ -35,51 +35,70 @@ class LabelledPort(NamedTuple):
     hosts: frozenset[str]
 
 
-def labelled_ports(topology: Topology, tree: SpanningTree, switch: str) -> list[LabelledPort]:
-    """The ports of a switch that labels are sent out of, each with its table; those to hosts come last.
+def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[LabelledPort]]:
+    """The ports of each switch that labels are sent out of, each with its table; those to hosts come last.
 
     At a host's port a packet may be given another destination, which no later table would know.
     """
-    if switch not in tree:
-        return []
-    found = []
-    for port in range(1, len(topology.neighbours(switch)) + 1):
-        behind = endpoints_behind(topology, tree, switch, port) & topology.hosts.keys()
-        if behind:
-            found.append((port, behind))
-    if len(found) > len(LABEL_TABLES):
-        raise BadTopology(
-            f"switch {switch} sends out of {len(found)} ports, and each takes a table for labels; "
-            f"a switch has room for {len(LABEL_TABLES)}"
-        )
-    return [LabelledPort(LABEL_TABLES[n], port, behind) for n, (port, behind) in enumerate(found)]
+    below = _hosts_below(topology, tree)
+    everybody = frozenset[str]().union(
+        *(below[switch] for switch in tree.switches if switch not in tree.parent)
+    )
+    found: dict[str, list[LabelledPort]] = {switch: [] for switch in topology.switches}
+    for switch in tree.switches:
+        behind = {child: below[child] for child in tree.children(switch)}
+        if switch in tree.parent:
+            behind[tree.parent[switch]] = everybody - below[switch]
+        behind |= {host: frozenset([host]) for host in topology.attached_at(switch) if host in topology.hosts}
+        ports = [near for near in topology.neighbours(switch) if behind.get(near)]
+        if len(ports) > len(LABEL_TABLES):
+            raise BadTopology(
+                f"switch {switch} sends out of {len(ports)} ports, and each takes a table for labels; "
+                f"a switch has room for {len(LABEL_TABLES)}"
+            )
+        found[switch] = [
+            LabelledPort(table, topology.port(switch, near), behind[near])
+            for table, near in zip(LABEL_TABLES, ports, strict=False)
+        ]
+    return found
 
 
-def receiver_table(
-    topology: Topology, tree: SpanningTree, labels: ReceiverLabels, switch: str
-) -> tuple[Flow, ...]:
-    """The entries of one switch, last table first: made in this order, a packet is handed over when all is there."""
-    ports = labelled_ports(topology, tree, switch)
-    return tuple(flow for number in range(len(labels.sets)) for flow in _chain(labels, number, ports))
+def _hosts_below(topology: Topology, tree: SpanningTree) -> dict[str, frozenset[str]]:
+    """The hosts at each switch of a tree and below it."""
+    below: dict[str, frozenset[str]] = {}
+    for switch in reversed(tree.switches):
+        own = topology.hosts.keys() & set(topology.attached_at(switch))
+        below[switch] = frozenset(own).union(*(below[child] for child in tree.children(switch)))
+    return below
 
 
 def receiver_tables(
     topology: Topology, tree: SpanningTree, labels: ReceiverLabels
 ) -> dict[str, tuple[Flow, ...]]:
-    """The entries of all switches."""
-    return {switch: receiver_table(topology, tree, labels, switch) for switch in topology.switches}
+    """The entries of all switches, last table first: made in this order, a packet is handed over when all is there."""
+    tables = {}
+    for switch, ports in labelled_ports(topology, tree).items():
+        nobody = [labels.none_of(each.hosts) for each in ports]
+        tables[switch] = tuple(
+            flow
+            for number in range(len(labels.sets))
+            for flow in _chain(
+                labels.any_of(number),
+                [(port, match[number]) for port, match in zip(ports, nobody, strict=True) if number in match],
+            )
+        )
+    return tables
 
 
-def _chain(labels: ReceiverLabels, number: int, ports: list[LabelledPort]) -> Iterator[Flow]:
-    """The entries for one set: a packet passes the tables of those ports that some of its hosts are behind."""
-    members = set(labels.sets[number])
-    ours = [port for port in ports if port.hosts & members]
-    whole = labels.any_of(number)
-    for each, after in reversed([*pairwise([*ours, None])]):
-        assert each is not None
-        onward = after.table if after is not None else None
-        nobody = labels.none_of(number, each.hosts & members)
-        yield Flow(nobody, PASS, (), table=each.table, onward=onward)
-        yield Flow(whole, SEND, (Output(each.port),), table=each.table, onward=onward)
-    if ours:
-        yield Flow(whole, HAND_OVER, (), table=CONTENT_TABLE, onward=ours[0].table)
+def _chain(whole: Match, ports: list[tuple[LabelledPort, Match]]) -> Iterator[Flow]:
+    """The entries for one set, `whole`: a packet passes the tables of those ports that some of its hosts are behind.
+
+    Each port comes with the labels that are for nobody behind it.
+    """
+    onward: int | None = None
+    for port, nobody in reversed(ports):
+        yield Flow(nobody, PASS, (), table=port.table, onward=onward)
+        yield Flow(whole, SEND, (Output(port.port),), table=port.table, onward=onward)
+        onward = port.table
+    if onward is not None:
+        yield Flow(whole, HAND_OVER, (), table=CONTENT_TABLE, onward=onward)

@@ -49,8 +49,9 @@ class MaskedPackets:
     @property
     def words(self) -> tuple[Words, Words, Words, Words]:
         """The halves of the destinations and of the sources."""
-        keys = [key_of(self.family, source) for source in self.sources or [0] * len(self)]
-        by = np.array(keys, np.uint64).reshape(-1, 2)
+        by = np.zeros((len(self), 2), np.uint64)
+        if self.sources is not None:
+            by[:] = [key_of(self.family, source) for source in self.sources]
         return self.hi, self.lo, by[:, 0], by[:, 1]
 
     def plain(self) -> Iterator[tuple[int, int, int]]:
