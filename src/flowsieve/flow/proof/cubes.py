@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from flowsieve.header.address import WIDTH
+
 MOST_CUBES = 20_000  # of one region
 
 
@@ -39,9 +41,9 @@ class Cube(NamedTuple):
             yield Cube(value | bit & ~other.value, mask | bit)
             value, mask = value | bit & other.value, mask | bit
 
-    def size(self, width: int) -> int:
-        """How many addresses of so many bits it has."""
-        return 1 << width - self.mask.bit_count()
+    def size(self) -> int:
+        """How many of all addresses it has, in units of the smallest cube."""
+        return 1 << WIDTH[6] - self.mask.bit_count()
 
     def with_some(self, bits: int) -> int | None:
         """An address in it that has some of these bits, and no more of any than it must; None if it has none."""

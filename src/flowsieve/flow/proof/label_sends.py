@@ -22,20 +22,19 @@ class PortSends:
     """The labels that are sent out of a port, entry by entry, and those that are not."""
 
     unsent: Region
-    sent: list[tuple[Flow, Region]] = field(default_factory=list)
+    sent: list[Region] = field(default_factory=list)
 
-    def doubled(self, width: int, all_of: Cube) -> Cube | None:
-        """Labels that are sent more than once, if there are some."""
-        copies = sum(cube.size(width) for _, region in self.sent for cube in region)
-        if copies == all_of.size(width) - sum(cube.size(width) for cube in self.unsent):
-            return None
+    def doubled(self, whole: Cube) -> Region:
+        """The labels of the `whole` that are sent more than once."""
+        copies = sum(map(Cube.size, (cube for region in self.sent for cube in region)))
+        if copies == whole.size() - sum(map(Cube.size, self.unsent)):
+            return []
+        found: Region = []
         seen: Region = []
-        for _, region in self.sent:
-            for cube in region:
-                if both := shared(seen, cube):
-                    return both[0]
+        for region in self.sent:
+            found += [both for cube in region for both in shared(seen, cube)]
             seen += region
-        raise AssertionError("sizes that do not add up")
+        return found
 
 
 def cube_of(prefix: Prefix) -> Cube:
@@ -82,11 +81,11 @@ def sends_of(flows: Iterable[Flow], group: Prefix) -> dict[int, PortSends]:
         for flow, hit in met:
             for port in flow.ports:
                 sends = found.setdefault(port, PortSends([whole]))
-                sends.sent.append((flow, hit))
+                sends.sent.append(hit)
                 for cube in hit:
                     sends.unsent = without(sends.unsent, cube)
         onward = {flow.onward for flow, _ in met}
-        came, went = (sum(cube.size(WIDTH[group.family]) for cube in part) for part in (region, _all(met)))
+        came, went = (sum(map(Cube.size, part)) for part in (region, _all(met)))
         if len(onward) == 1 and came == went:
             (after,) = onward
             if after is not None:

@@ -18,8 +18,7 @@ undecided: switches of which nobody can tell what they do to labels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
 from flowsieve.flow.label_view import LabelView
@@ -27,7 +26,7 @@ from flowsieve.flow.proof.cubes import Cube, TooManyCubes
 from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
 from flowsieve.flow.table_chain import met
-from flowsieve.flow.tables.receiver_tables import labelled_ports
+from flowsieve.flow.tables.receiver_tables import LabelledPort, labelled_ports
 from flowsieve.header.address import WIDTH, address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
 
@@ -55,54 +54,68 @@ class _Harmed:
     label: int
 
 
+@dataclass(slots=True)
+class _Findings:
+    """All that is wrong with tables, port by port, and the switches of which nobody can tell."""
+
+    unsent: list[_Fault] = field(default_factory=list)
+    doubled: list[_Fault] = field(default_factory=list)
+    strays: list[_Fault] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+    @property
+    def ports(self) -> set[Port]:
+        """The ports at which something is wrong."""
+        return {(each.switch, each.port) for each in (*self.unsent, *self.doubled, *self.strays)}
+
+
 def verify_labels(view: LabelView) -> Verdict:
     """Prove that tables for labels send each label to exactly those whom it names."""
-    unsent: list[_Fault] = []
-    doubled: list[_Fault] = []
-    strays: list[_Fault] = []
-    undecided: list[str] = []
+    found = _Findings()
     for switch, ports in labelled_ports(view.topology, view.tree).items():
-        behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
-        flows = by_set(view.labels, view.tables.get(switch, ()))
-        for number in range(1 << view.labels.set_bits):
-            group = view.labels.group(number)
-            try:
-                sends = sends_of(flows[number], group)
-            except (BadInput, TooManyCubes) as error:
-                undecided.append(f"{switch}: {str(error) or 'labels fare in too many ways to follow'}")
-                break
-            expected = {port: masks[number] for port, masks in behind if number in masks}
-            for port in sorted(sends.keys() | expected.keys()):
-                mask, whole = expected.get(port, 0), cube_of(group)
-                done = sends.get(port) or PortSends([whole])
-                unsent += [
-                    _Fault(switch, port, cube) for cube in done.unsent if cube.with_some(mask) is not None
-                ]
-                if (twice := done.doubled(WIDTH[group.family], whole)) is not None:
-                    doubled.append(_Fault(switch, port, twice))
-                astray = (cube for _, region in done.sent for cube in region if not cube.value & mask)
-                strays += [_Fault(switch, port, cube) for cube in islice(astray, 1)]
-    losses, doubles = list(_harmed(view, unsent)), list(_harmed(view, doubled))
-    looping, loop = _loops(view, strays)
+        _look_at(view, switch, ports, found)
+    losses, doubles = list(_harmed(view, found.unsent)), list(_harmed(view, found.doubled))
+    looping, loop = _loops(view, found.strays)
     worst: list[Iterable[Witness]] = [
         (_loss(view, each) for each in losses),
         (_double(view, each) for each in doubles),
         loop,
-        (_stray(view, each) for each in strays),
+        (_stray(view, each) for each in found.strays),
         # What harms no pair of hosts that talk to each other now would harm the next.
-        (_latent(view, each, "does not send it to") for each in unsent),
-        (_latent(view, each, "sends it twice to") for each in doubled),
-        (Witness(None, None, "undecided", why) for why in undecided),
+        (_latent(view, each, "does not send it to") for each in found.unsent),
+        (_latent(view, each, "sends it twice to") for each in found.doubled),
+        (Witness(None, None, "undecided", why) for why in found.undecided),
     ]
-    wrong = {(each.switch, each.port) for each in (*unsent, *doubled, *strays)}
     return Verdict(
         false_negatives=len(losses),
         duplicates=len(doubles),
         loops=len(looping),
-        strays=len(wrong),
-        undecided=tuple(undecided),
+        strays=len(found.ports),
+        undecided=tuple(found.undecided),
         witness=next((witness for some in worst for witness in some), None),
     )
+
+
+def _look_at(view: LabelView, switch: str, ports: list[LabelledPort], found: _Findings) -> None:
+    """Compare what a switch does to all labels with what it should, set by set; numbers that no set has name nobody."""
+    behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
+    flows = by_set(view.labels, view.tables.get(switch, ()))
+    for number, some in enumerate(flows):
+        group = view.labels.group(number)
+        whole = cube_of(group)
+        try:
+            sends = sends_of(some, group)
+        except (BadInput, TooManyCubes) as error:
+            found.undecided.append(f"{switch}: {str(error) or 'labels fare in too many ways to follow'}")
+            return
+        expected = {port: masks[number] for port, masks in behind if number in masks}
+        for port in sorted(sends.keys() | expected.keys()):
+            mask, done = expected.get(port, 0), sends.get(port) or PortSends([whole])
+            missed = [cube for cube in done.unsent if cube.with_some(mask) is not None]
+            astray = [cube for region in done.sent for cube in region if not cube.value & mask]
+            found.unsent += [_Fault(switch, port, cube) for cube in missed]
+            found.doubled += [_Fault(switch, port, cube) for cube in done.doubled(whole)]
+            found.strays += [_Fault(switch, port, cube) for cube in astray[:1]]
 
 
 def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
