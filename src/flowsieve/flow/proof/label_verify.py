@@ -31,16 +31,18 @@ from flowsieve.header.address import WIDTH, address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
 
 MOST_STRAYS_FOLLOWED = 64
+MOST_NAMED = 5
 Port = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What goes wrong at a port of a switch: labels of a set that are not sent, are sent twice, or stray."""
+    """What goes wrong at a port of a switch: labels that are not sent, are sent twice, or stray; and one of them."""
 
     switch: str
     port: int
     labels: Cube
+    label: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,11 @@ def _look_at(view: LabelView, switch: str, ports: list[LabelledPort], found: _Fi
         expected = {port: masks[number] for port, masks in behind if number in masks}
         for port in sorted(sends.keys() | expected.keys()):
             mask, done = expected.get(port, 0), sends.get(port) or PortSends([whole])
-            missed = [cube for cube in done.unsent if cube.with_some(mask) is not None]
+            missed = [(cube, label) for cube in done.unsent if (label := cube.with_some(mask)) is not None]
             astray = [cube for region in done.sent for cube in region if not cube.value & mask]
-            found.unsent += [_Fault(switch, port, cube) for cube in missed]
-            found.doubled += [_Fault(switch, port, cube) for cube in done.doubled(whole)]
-            found.strays += [_Fault(switch, port, cube) for cube in astray[:1]]
+            found.unsent += [_Fault(switch, port, cube, label) for cube, label in missed]
+            found.doubled += [_Fault(switch, port, cube, cube.value) for cube in done.doubled(whole)]
+            found.strays += [_Fault(switch, port, cube, cube.value) for cube in astray[:1]]
 
 
 def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
@@ -193,36 +195,39 @@ def _endless(view: LabelView, label: int) -> set[str]:
 
 
 def _loss(view: LabelView, harmed: _Harmed) -> Witness:
-    to = address_text(view.labels.family, harmed.label)
-    far = view.topology.neighbour(harmed.fault.switch, harmed.fault.port)
-    where = f"{harmed.host} wants it and does not get it; sent to {to}, {harmed.fault.switch} does not send it to {far}"
+    lost = f"{harmed.host} wants it and does not get it"
+    where = (
+        f"{lost}; sent to {_shown(view, harmed.label)}, {_done(view, harmed.fault, 'does not send it to')}"
+    )
     return Witness(named(harmed.event), harmed.publisher, "false negative", where)
 
 
 def _double(view: LabelView, harmed: _Harmed) -> Witness:
-    to = address_text(view.labels.family, harmed.label)
-    far = view.topology.neighbour(harmed.fault.switch, harmed.fault.port)
-    where = f"sent to {to} it gets to {harmed.host} more than once, since {harmed.fault.switch} sends it twice to {far}"
+    twice = f"it gets to {harmed.host} more than once"
+    where = f"sent to {_shown(view, harmed.label)} {twice}: {_done(view, harmed.fault, 'sends it twice to')}"
     return Witness(named(harmed.event), harmed.publisher, "duplicate", where)
 
 
 def _stray(view: LabelView, fault: _Fault) -> Witness:
-    where = f"{_far(view, fault, 'sends it to')}, where nobody is whom it names"
-    return Witness(None, None, "stray", where)
+    what = f"{_done(view, fault, 'sends it to')}, where nobody is whom it names"
+    return Witness(None, None, "stray", f"of a packet to {_shown(view, fault.label)}, {what}")
 
 
 def _latent(view: LabelView, fault: _Fault, what: str) -> Witness:
-    return Witness(None, None, "stray", _far(view, fault, what))
+    where = f"of a packet to {_shown(view, fault.label)}, {_done(view, fault, what)}"
+    return Witness(None, None, "stray", where)
 
 
-def _far(view: LabelView, fault: _Fault, what: str) -> str:
-    ports = len(view.topology.neighbours(fault.switch))
-    there = 1 <= fault.port <= ports
-    far = (
-        view.topology.neighbour(fault.switch, fault.port)
-        if there
-        else f"port {fault.port}, which is not there"
-    )
-    return (
-        f"of a packet to {address_text(view.labels.family, fault.labels.value)}, {fault.switch} {what} {far}"
-    )
+def _shown(view: LabelView, label: int) -> str:
+    """A label, and whom it names."""
+    names = view.labels.receivers(label)
+    few = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return f"{address_text(view.labels.family, label)} ({f'for {few}' if names else 'for nobody'})"
+
+
+def _done(view: LabelView, fault: _Fault, what: str) -> str:
+    """What a switch does with a label at a port."""
+    near = view.topology.neighbours(fault.switch)
+    there = 1 <= fault.port <= len(near)
+    far = near[fault.port - 1] if there else f"port {fault.port}, which is not there"
+    return f"{fault.switch} {what} {far}"
