@@ -10,7 +10,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import LABEL_POOLS
+from flowsieve.header.tag import POOLS
 from flowsieve.index.dzset import WHOLE
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 9}})
@@ -57,7 +57,7 @@ def test_receivers_are_others_that_match() -> None:
 
 
 def test_an_event_is_sent_once_for_each_set_and_not_at_all_for_nobody() -> None:
-    labels = ReceiverLabels(LABEL_POOLS["receivers"][0], (("h1", "h3"), ("h4", "h5")))
+    labels = ReceiverLabels(POOLS["receivers"][0], (("h1", "h3"), ("h4", "h5")))
     packets = labelled_packets(events(("h1", 2), ("h1", 4), ("h1", 1)), OFFERS, WANTS, labels)
     assert packets.rows.tolist() == [1, 1, 2]
     assert packets.addresses().tolist() == [*labels.texts(["h3", "h4"]), *labels.texts(["h3"])]

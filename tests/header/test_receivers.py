@@ -9,9 +9,9 @@ from flowsieve.errors import BadInput, BadTopology
 from flowsieve.header.address import Prefix
 from flowsieve.header.match import parse_match
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import LABEL_GROUPS, LABEL_POOLS, POOLS
+from flowsieve.header.tag import DZ_HEADERS, LABEL_GROUPS, POOLS
 
-TAG = LABEL_POOLS["receivers"][0]
+TAG = POOLS["receivers"][0]
 HOSTS = [f"h{i}" for i in range(300)]
 THREE = ReceiverLabels(TAG, (("a", "b"), ("c",), ("d", "e")))
 
@@ -94,5 +94,5 @@ def test_more_sets_than_there_may_be_are_refused() -> None:
 
 
 def test_the_tags_of_labels_are_no_tags_of_dz() -> None:
-    prefixes = [tag.group for pool in POOLS.values() for tag in pool]
+    prefixes = [tag.group for header in DZ_HEADERS for tag in POOLS[header]]
     assert not any(one.covers(other) or other.covers(one) for one in prefixes for other in LABEL_GROUPS)

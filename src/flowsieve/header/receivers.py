@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from flowsieve.errors import BadInput, BadTopology, nearest
 from flowsieve.header.address import Prefix, address_text
 from flowsieve.header.match import PREFIX_MASKS, Masked, Match, PrefixMatch, match_on
-from flowsieve.header.tag import LABEL_POOLS, Tag
+from flowsieve.header.tag import POOLS, Tag
 
 HEADER = "receivers"
 MOST_SETS = 1024  # a switch has two entries for each set and port
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 class ReceiverLabels:
     """The bits of all hosts under one tag.
 
-    >>> labels = ReceiverLabels(LABEL_POOLS["receivers"][0], (("h1", "h2", "h3"),))
+    >>> labels = ReceiverLabels(POOLS["receivers"][0], (("h1", "h2", "h3"),))
     >>> labels.texts(["h1", "h3"]), [str(match) for match in labels.none_of(["h2"]).values()]
     (['ff1e:a000::'], ['dst ff1e::/ffff:4000::'])
     """
@@ -68,7 +68,7 @@ class ReceiverLabels:
         object.__setattr__(self, "_places", MappingProxyType(places))
 
     @classmethod
-    def make(cls, assign: Assignment, tag: Tag = LABEL_POOLS[HEADER][0]) -> ReceiverLabels:
+    def make(cls, assign: Assignment, tag: Tag = POOLS[HEADER][0]) -> ReceiverLabels:
         """The labels of the sets that an assignment makes, with as few bits for their numbers as will do."""
         for set_bits in range(MOST_SETS.bit_length()):
             sets = assign(tag.group.width - tag.group.length - set_bits)

@@ -15,7 +15,7 @@ from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, show
 from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.errors import BadScenario
 from flowsieve.header.encoding import Encoding, encoding_of
-from flowsieve.header.tag import LABEL_POOLS, POOLS
+from flowsieve.header.tag import DZ_HEADERS, LABEL_HEADERS
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
@@ -76,8 +76,8 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     """The index of a scenario, or that it has none since labels name receivers; None after a mistake."""
     index = top.section("index")
     header = index.table.get("header")
-    if not isinstance(header, str) or header not in LABEL_POOLS:
-        return read_index(top, (*POOLS, *LABEL_POOLS))
+    if not isinstance(header, str) or header not in LABEL_HEADERS:
+        return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
     schema = _read_schema(top)
     index.only(INDEX_KEYS)
     for key in index.table:
@@ -87,7 +87,7 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     return None if schema is None else LabelSection(top.path, schema, header)
 
 
-def read_index(top: Section, headers: Collection[str] = tuple(POOLS)) -> IndexSection | None:
+def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSection | None:
     """The index of a scenario, or None after a mistake that leaves no schema or no plan.
 
     `headers` are what a mistake there says would have been right.

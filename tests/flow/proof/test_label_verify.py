@@ -19,7 +19,7 @@ from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.header.match import Match, parse_match
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import LABEL_POOLS
+from flowsieve.header.tag import POOLS
 from flowsieve.index.dzset import WHOLE
 from flowsieve.network.generators import fat_tree
 from flowsieve.network.topology import Topology
@@ -30,7 +30,7 @@ RING = Topology.make(
     [("s1", "s2"), ("s2", "s3"), ("s3", "s1")], {"h1": "s1", "h2": "s2", "h3": "s3", "h4": "s3"}
 )
 TREE = SpanningTree("s1", {"s2": "s1", "s3": "s1"})
-LABELLING = Labelling(RING, TREE, ReceiverLabels(LABEL_POOLS["receivers"][0], (("h1", "h2", "h3", "h4"),)))
+LABELLING = Labelling(RING, TREE, ReceiverLabels(POOLS["receivers"][0], (("h1", "h2", "h3", "h4"),)))
 TABLES = LABELLING.tables()
 Change = Callable[[Flow], Flow | None]
 
@@ -141,7 +141,7 @@ def test_labels_that_leave_the_tree_and_come_round_are_seen() -> None:
 
 
 def test_a_set_that_there_is_not_goes_nowhere() -> None:
-    sets = ReceiverLabels(LABEL_POOLS["receivers"][0], (("h1",), ("h2", "h3"), ("h4",)))
+    sets = ReceiverLabels(POOLS["receivers"][0], (("h1",), ("h2", "h3"), ("h4",)))
     labelling = Labelling(RING, TREE, sets)
     stray = Flow(parse_match("ff1e:c000::/18"), 3000, (Output(1),))
     tables = labelling.tables()

@@ -9,7 +9,7 @@ from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES
 from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.tables.receiver_tables import labelled_ports
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import LABEL_POOLS
+from flowsieve.header.tag import POOLS
 from flowsieve.network.generators import fat_tree, random_connected, star
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, center_tree, endpoints_behind
@@ -85,7 +85,7 @@ def test_more_ports_than_tables_are_refused() -> None:
 
 
 def test_every_host_on_the_tree_has_a_bit_and_no_other() -> None:
-    tree, tag = center_tree(LINE), LABEL_POOLS["receivers"][0]
+    tree, tag = center_tree(LINE), POOLS["receivers"][0]
     with pytest.raises(BadInput, match="host 'c' has no bit though the tree reaches it"):
         Labelling(LINE, tree, ReceiverLabels(tag, (("a", "b"),)))
     apart = Topology.make([("s1", "s2")], {"a": "s1", "z": "s3"}, ["s1", "s2", "s3"])

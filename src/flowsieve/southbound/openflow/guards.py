@@ -23,7 +23,7 @@ from flowsieve.flow.guard import GUARD_PRIORITY, Guard, Refusals
 from flowsieve.header.address import WIDTH, Prefix, address_text
 from flowsieve.header.frame import ETH_TYPES
 from flowsieve.header.match import PREFIX_MASKS
-from flowsieve.header.tag import LABEL_GROUPS, POOLS
+from flowsieve.header.tag import POOLS
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.punts import METERS, Fields, Meter, match_fields
 from flowsieve.southbound.openflow.wire import (
@@ -37,7 +37,7 @@ from flowsieve.southbound.openflow.wire import (
     to_bytes,
 )
 
-GROUPS = (*(tag.group for pool in POOLS.values() for tag in pool), *LABEL_GROUPS)
+GROUPS = tuple(tag.group for pool in POOLS.values() for tag in pool)
 # The meter of a host's port has the port's number, behind those of service entries.
 GUARD_METERS = range(METERS.stop, METERS.stop + 0x10000)
 _IN_PORT = bytes.fromhex("80000004")
