@@ -158,7 +158,7 @@ def by_labels(
 ) -> tuple[Sent, LabelController]:
     network = EmbeddedNetwork(topology)
     controller = LabelController(Labelling.make(topology, assign), events.schema, network)
-    made = controller.operations
+    made = controller.repair()
     controller.submit(requests)
     assert controller.operations == made, "a request has changed a table"
     interests = controller.advertisements.values(), controller.subscriptions.values()
@@ -210,7 +210,7 @@ def held() -> tuple[dict[str, dict[int, int]], float]:
     hosts, found = list(topology.hosts), dict[int, int]()
     filters = zipf(max(COUNTS_OF_DZ), 1).filters()
     controller = LabelController(Labelling.make(topology), filters[0].schema, EmbeddedNetwork(topology))
-    made, there = controller.operations, 0
+    made, there = controller.repair(), 0
     for count in COUNTS:
         some = [filters[i % len(filters)] for i in range(there, count)]
         controller.submit(subscriptions(some, hosts, there))

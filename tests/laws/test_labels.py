@@ -67,7 +67,7 @@ def events_of(topology: Topology, random: Random) -> EventBatch:
 def test_an_event_reaches_those_who_want_it_once_and_nobody_else(topology: Topology, random: Random) -> None:
     network = EmbeddedNetwork(topology)
     controller = LabelController(labelled(topology, random), SCHEMA, network)
-    made = controller.operations
+    made = controller.repair()
     asked = list(requests(topology, random))
     controller.submit(asked)
     gone = random.sample(asked, len(asked) // 3)
@@ -179,6 +179,7 @@ def test_repair_makes_the_tables_what_they_should_be(topology: Topology, random:
     labelling = labelled(topology, random)
     network = EmbeddedNetwork(topology)
     controller = LabelController(labelling, SCHEMA, network)
+    controller.repair()
     before = controller.tables()
     other = broken(before, labelling, random)
     for switch in topology.switches:

@@ -23,7 +23,7 @@ from flowsieve.southbound.fabric import Switches
 
 
 class LabelController:
-    """All interests, which publishers match events against, and the switches, whose tables are made once.
+    """All interests, which publishers match events against, and the switches, whose tables `repair` makes once.
 
     An interest's dz are all of the space: labels know nothing of contents.
     """
@@ -35,7 +35,6 @@ class LabelController:
         self.operations = 0
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        self.repair()
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; no table changes. A bad request raises before anything is changed."""
@@ -53,7 +52,7 @@ class LabelController:
         return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements
 
     def repair(self) -> int:
-        """Read all tables and set right what differs from what they should be; how many operations it took."""
+        """Make all tables what they should be, whatever the switches hold; how many operations it took."""
         before = self.operations
         wanted = self.labelling.tables()
         tickets = [

@@ -33,6 +33,7 @@ class LabelPlane:
 
     def __init__(self, scenario: Scenario, switches: Switches) -> None:
         self.controller = LabelController(Labelling.make(scenario.topology), scenario.schema, switches)
+        self.controller.repair()
 
     @property
     def operations(self) -> int:

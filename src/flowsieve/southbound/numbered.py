@@ -163,7 +163,8 @@ class _Translation:
         """The entry in other numbers."""
         if flow.actions not in self._known:
             self._known[flow.actions] = self._translated(flow.actions)
-        return replace(flow, actions=self._known[flow.actions])
+        actions = self._known[flow.actions]
+        return Flow(flow.match, flow.priority, actions, flow.owner, flow.table, flow.onward)
 
     def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them.
