@@ -66,7 +66,7 @@ class Walker:
 
     @property
     def width(self) -> int:
-        return self.scenario.encoding.tag.group.width
+        return self.scenario.index.encoding.tag.group.width
 
     def met(self, switch: str, dst: str) -> Key | None:
         """The entry that a packet meets at a switch."""
@@ -155,8 +155,8 @@ def check_loss(verdict: dict[str, Any], walker: Walker) -> None:
     event = witness["event"]
     offers, wants = interests(scenario, "adv"), interests(scenario, "sub")
     assert any(offer.host == witness["publisher"] and offer.filter.matches(event) for offer in offers)
-    (dz,) = scenario.plan.encode(event)
-    got = walker.copies(witness["publisher"], scenario.encoding.text(dz))
+    (dz,) = scenario.index.plan.encode(event)
+    got = walker.copies(witness["publisher"], scenario.index.encoding.text(dz))
     losing = {want.host for want in wants if want.filter.matches(event) and not got[want.host]}
     assert any(witness["where"].startswith(f"{host} wants it") for host in losing)
 
@@ -400,6 +400,36 @@ MADE = {
         lambda random: mesh(random, 8),
     ),
 }  # fmt: skip
+
+
+LABELLED = {
+    "a fat-tree, labels, every type": Made(
+        ["price", "ratio", "side", "live"],
+        ['header = "receivers"'],
+        ["table_capacity = 30"],
+        lambda random: [(link.a, link.b) for link in fat_tree(4).links],
+    ),
+    "GraphML, labels": Made(
+        ["price", "size"], ['header = "receivers"'], [], lambda random: mesh(random, 9), graphml=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_scenario_made_up_of_labels_holds_and_each_flow_less_is_seen(
+    oracle: Path, flowsieve: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    random = Random(name)
+    path, out = a_scenario(tmp_path, random, LABELLED[name]), tmp_path / "out"
+    report = flowsieve("run", path, "--out", out, "--json").json
+    assert (report["refused"], report["false_positives"]) == (0, 0)
+    assert report["wanted"] == report["deliveries"] > 100
+    judge(oracle, path, out)
+    assert flowsieve("verify", path, "--flows", out / "flows.json").status == 0
+    flows = json.loads((out / "flows.json").read_text())
+    for gone in random.sample(range(len(flows)), 12):
+        (tmp_path / "less.json").write_text(json.dumps(flows[:gone] + flows[gone + 1 :]))
+        assert flowsieve("verify", path, "--flows", tmp_path / "less.json").status == 1
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -47,3 +47,10 @@ def test_what_a_new_destination_would_spoil_is_a_flaw():
     assert "comes after a delivery" in str(Flow(match, 1, (HOSTS[2], Output(1))).flaw)
     other = Deliver(1, 0, Prefix.parse("224.128.0.1/32"))
     assert "right is the same family" in str(Flow(match, 1, (other,)).flaw)
+    assert "after a delivery" in str(Flow(match, 1, (HOSTS[2],), onward=16).flaw)
+    assert Flow(match, 1, (Output(1),), onward=16).flaw is None
+
+
+def test_packets_go_on_in_later_tables_only():
+    with pytest.raises(BadInput, match="go on in table 16; right is a later one"):
+        Flow(PrefixMatch(Prefix.parse("ff1e::/16")), 1, (), table=16, onward=16)

@@ -96,6 +96,23 @@ def test_an_acceptance_scenario_gives_the_same_and_holds(
     assert verdict.stdout.startswith("holds: ")
 
 
+@real
+def test_a_scenario_of_labels_gives_the_same_and_holds(
+    flowsieve: Command, shared: Path, scene: Any, tmp_path: Path
+) -> None:
+    hosts = "".join(f'x{n} = "s{n % 3 + 1}"\n' for n in range(120))  # so that there are two sets
+    scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "receivers"')
+    scene.replace("[[step]]\nrequests", f"{hosts}[[step]]\nrequests")
+    more = "".join(f"sub,x{n},x{n},price < {8 * n}\n" for n in range(1, 120))
+    scene.write("requests.csv", (scene.folder / "requests.csv").read_text() + more)
+    report = assert_same_on_both(flowsieve, scene.scenario, tmp_path)
+    assert (report["sets"], report["false_positives"], report["deliveries"]) == (2, 0, report["wanted"])
+    oracle = shared / "acceptance" / "oracle.py"
+    command = [sys.executable, str(oracle), str(scene.scenario), "--out", str(tmp_path / "ovs")]
+    verdict = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert verdict.stdout.startswith("holds: "), verdict.stdout + verdict.stderr
+
+
 def outcome(batch: Batch) -> list[list[int]]:
     """The hosts that each packet reached, once for each copy."""
     return [sorted(part.tolist()) for part in np.split(batch.host, batch.rows[1:-1])]

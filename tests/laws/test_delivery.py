@@ -1,18 +1,22 @@
 """Laws of the tables and of the network that walks them: every fast path is its plain twin."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.entry import CONTENT_TABLE, Flow, Output
 from flowsieve.flow.flat import FlowColumns, address_of, flatten, key_of, look_up
+from flowsieve.flow.table_chain import met
 from flowsieve.flow.wiring import Wiring
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import Masked, MaskedMatch, Match, PrefixMatch, match_on
 from flowsieve.network.topology import Topology
+from flowsieve.southbound.embedded import masked_walk
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.embedded.plain_walk import walk_plainly
 from flowsieve.southbound.embedded.switch import Switch
@@ -56,6 +60,15 @@ def flows(
     )
     matches = st.builds(PrefixMatch, prefixes()) if matches is None else matches
     return st.builds(Flow, matches, st.integers(1000, 999 + priorities), outputs)
+
+
+@st.composite
+def placed(draw: st.DrawFn, flow: st.SearchStrategy[Flow]) -> Flow:
+    """An entry of one of some tables, which may let packets go on in a later one."""
+    tables = (CONTENT_TABLE, 16, 17, 20)
+    at = draw(st.integers(0, 3))
+    onward = draw(st.sampled_from((*tables[at + 1 :], None)))
+    return replace(draw(flow), table=tables[at], onward=onward)
 
 
 @given(st.lists(flows()), st.sampled_from([4, 6]))
@@ -102,6 +115,19 @@ def test_a_switch_with_masked_entries_finds_what_a_look_up_finds(ops, packets):
             assert (flat is None) == masks
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(OpKind), placed(flows(matches=masked_matches((6,))))), max_size=30),
+    st.lists(st.integers(0, 7), min_size=1),
+)
+def test_a_switch_passes_a_packet_on_from_table_to_table_as_its_entries_say(ops, packets):
+    switch = switch_after(ops)
+    several = any((flow.table, flow.onward) != (CONTENT_TABLE, None) for flow in switch.flows)
+    masks = any(isinstance(flow.match, MaskedMatch) for flow in switch.flows)
+    assert (switch.flat(6) is None) == (several or masks)
+    for packet in packets:
+        assert switch.met(6, packet << 125) == [*met(switch.flows, 6, packet << 125)]
+
+
 def switch_after(ops: list[tuple[OpKind, Flow]]) -> Switch:
     switch, model = Switch("s1", PORTS), {}
     for kind, flow in ops:
@@ -115,7 +141,7 @@ def switch_after(ops: list[tuple[OpKind, Flow]]) -> Switch:
 
 
 @st.composite
-def networks(draw: st.DrawFn, masks: bool = False) -> EmbeddedNetwork:
+def networks(draw: st.DrawFn, masks: bool = False, tables: bool = False) -> EmbeddedNetwork:
     """Small networks with cycles and random tables: packets are lost, doubled, and go round in loops."""
     names = [f"s{i}" for i in range(draw(st.integers(1, 5)))]
     pairs = [(a, b) for a in names for b in names if a < b]
@@ -130,7 +156,8 @@ def networks(draw: st.DrawFn, masks: bool = False) -> EmbeddedNetwork:
             )
             matches = st.builds(PrefixMatch, short)
             matches = matches | masked_matches((6,)) if masks else matches
-            table = st.lists(flows(ports, matches, 3), max_size=6)
+            entries = flows(ports, matches, 3)
+            table = st.lists(placed(entries) if tables else entries, max_size=6)
             network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in draw(table)])
     return network
 
@@ -153,6 +180,19 @@ def test_the_batch_path_does_what_packets_do_one_by_one(network, data):
 @given(networks(masks=True), st.data())
 def test_the_batch_path_does_so_with_masked_entries_too(network, data):
     assert_same_in_a_batch(network, data)
+
+
+@settings(max_examples=150)
+@given(networks(masks=True, tables=True), st.data())
+def test_the_batch_path_does_so_with_several_tables_too(network, data):
+    assert_same_in_a_batch(network, data)
+
+
+@given(networks(masks=True, tables=True), st.data())
+def test_packets_that_multiply_too_fast_for_a_batch_go_one_by_one(network, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masked_walk, "MOST_COPIES_AT_ONCE", 2)
+        assert_same_in_a_batch(network, data)
 
 
 @settings(max_examples=50)

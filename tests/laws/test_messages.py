@@ -43,7 +43,9 @@ def flows(draw: st.DrawFn) -> Flow:
     whole = st.builds(Prefix, st.just(family), addresses, st.just(WIDTH[family]))
     plain = draw(st.lists(st.builds(Output, ports), max_size=6))
     delivered = draw(st.lists(st.builds(Deliver, ports, macs, whole), max_size=3))
-    return Flow(match, draw(st.integers(0, 0xFFFF)), (*plain, *delivered))
+    table = draw(st.integers(0, 253))
+    onward = draw(st.none() | st.integers(table + 1, 254))
+    return Flow(match, draw(st.integers(0, 0xFFFF)), (*plain, *delivered), table=table, onward=onward)
 
 
 @given(
@@ -73,7 +75,7 @@ def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement,
 def test_an_entry_is_read_as_the_flow_that_was_packed(flow, decrement, cookie, grouped):
     message = Packer(decrement, grouped).pack(1, [FlowOp(OpKind.INSTALL, flow)])
     match = match_bytes(flow.match)
-    entry = SwitchEntry(cookie, flow.priority, match, message[48 + len(match) :])
+    entry = SwitchEntry(cookie, flow.priority, match, message[48 + len(match) :], flow.table)
     assert entry.flow == flow
     assert entry.destination is not None and flow.match.within(entry.destination)
     if isinstance(flow.match, PrefixMatch):

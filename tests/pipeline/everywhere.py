@@ -75,7 +75,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
     with phase(spark, "replay"):
         source = at_hosts(sent, setting.topology).events.repartition(PARTS)
-        replayed = replay(source, NetworkSnapshot.of(settled(setting).controller.view()))
+        replayed = replay(source, NetworkSnapshot.of(settled(setting).plane.controller.view()))
     schema: Schema = infer_schema(spark, events_file).schema
     intake = read_events(spark, events_file, schema)
     return {

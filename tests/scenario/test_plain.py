@@ -90,6 +90,7 @@ def test_a_quote_counts_its_dz() -> None:
         "dz": 2,
         "false_positive_share": 0.5,
         "fits": True,
+        "told": [],
         "reason": None,
     }
     assert plain_quote(Quote({}, {}, DzSet.of("1"), 0.0, "full"))["fits"] is False

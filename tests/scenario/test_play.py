@@ -127,7 +127,7 @@ def test_what_was_refused_needs_no_end_and_what_comes_later_is_served(
     if not whole:
         (reason,) = report["first_refused"]  # type: ignore[misc]
         assert "sub wide of bob: switch" in reason
-    assert list(run.stage.state.subscriptions) == ["cheap"]
+    assert list(run.stage.plane.state.subscriptions) == ["cheap"]
     assert [(event, host) for event, host, _ in rows(run.deliveries)] == [("e1", "bob")]
 
 
@@ -135,10 +135,12 @@ def test_a_network_can_be_settled_without_sending_events(scene: Any) -> None:
     scenario = read_scenario(scene.scenario)
     stage, run = settled(scenario), play(scenario)
     assert stage.tables() == run.stage.tables()
-    state = stage.state
+    state = stage.plane.state
     offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
     assert verify(
-        NetworkView(scenario.topology, scenario.plan, scenario.encoding, stage.tables(), offers, wants)
+        NetworkView(
+            scenario.topology, scenario.index.plan, scenario.index.encoding, stage.tables(), offers, wants
+        )
     ).holds
 
 

@@ -83,10 +83,10 @@ def requests(*rows: str) -> str:
 def test_a_scenario_is_read_with_its_defaults(folder: Folder) -> None:
     scenario = folder.read(index="")
     assert scenario.schema.names == ("price", "side")
-    assert (scenario.header, str(scenario.encoding.tag.group)) == ("ipv6", "ff0e::/16")
-    assert scenario.plan.bits == 11  # all that the attributes need
-    assert (scenario.budget, scenario.capacity, scenario.tables, scenario.trees) == (32, None, None, 1)
-    assert scenario.sample is None
+    assert (scenario.index.header, str(scenario.index.encoding.tag.group)) == ("ipv6", "ff0e::/16")
+    assert scenario.index.plan.bits == 11  # all that the attributes need
+    assert (scenario.index.budget, scenario.capacity, scenario.tables, scenario.trees) == (32, None, None, 1)
+    assert scenario.index.sample is None
     asked, published = scenario.steps
     assert isinstance(asked, RequestStep) and isinstance(published, EventStep)
     assert [(r.op, r.id, r.endpoint) for r in asked.requests] == [
@@ -104,16 +104,21 @@ def test_every_setting_is_taken(folder: Folder) -> None:
     index += 'sample = "events-1.csv"\n'
     network = NETWORK.replace("[network]\n", '[network]\ntable_capacity = 0\ntables = "free"\ntrees = 4\n')
     scenario = folder.read(index=index, network=network)
-    assert scenario.header == "ipv4" and str(scenario.encoding.tag.group) == "225.128.0.0/9"
-    assert scenario.plan == RegularPlan.make(scenario.schema, 9, ["price"])
-    assert (scenario.budget, scenario.capacity, scenario.tables, scenario.trees) == (0, 0, Tables.FREE, 4)
-    assert scenario.sample is not None and len(scenario.sample) == 2
+    assert scenario.index.header == "ipv4" and str(scenario.index.encoding.tag.group) == "225.128.0.0/9"
+    assert scenario.index.plan == RegularPlan.make(scenario.schema, 9, ["price"])
+    assert (scenario.index.budget, scenario.capacity, scenario.tables, scenario.trees) == (
+        0,
+        0,
+        Tables.FREE,
+        4,
+    )
+    assert scenario.index.sample is not None and len(scenario.index.sample) == 2
 
 
 def test_a_plan_is_read_from_its_file(folder: Folder) -> None:
     plan = RegularPlan.make(folder.read().schema, 5, ["side", "price"])
     folder.write("plan.json", json.dumps(plan.to_json()))
-    assert folder.read(index='[index]\nplan = "plan.json"\n').plan == plan
+    assert folder.read(index='[index]\nplan = "plan.json"\n').index.plan == plan
 
 
 def test_a_generated_topology_brings_its_hosts_unless_the_scenario_names_others(folder: Folder) -> None:

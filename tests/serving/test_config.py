@@ -124,6 +124,7 @@ def test_several_mistakes_are_told_at_once(path: Path) -> None:
         (SCHEMA + '[network]\nlinks = [["s1", "s2"]]\n', "there is no [network.hosts]"),
         (SCHEMA + "[index]\nbits = 0\n" + NETWORK, "2 trees need 1 bits, and a dz has 0"),
         (SCHEMA + '[index]\nplan = "not-there.json"\n', "not-there.json"),
+        (SCHEMA + '[index]\nheader = "receivers"\n', "header is 'receivers'; right is 'ipv6' or 'ipv4'"),
     ],
 )
 def test_what_cannot_be_used_is_told(path: Path, text: str, wrong: str) -> None:

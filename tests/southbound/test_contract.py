@@ -14,6 +14,7 @@ from flowsieve.errors import BadTopology, SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.flow.flat import look_up
+from flowsieve.flow.table_chain import met
 from flowsieve.header.address import Prefix, address_text
 from flowsieve.header.match import Masked, Match, PrefixMatch, match_on, parse_match
 from flowsieve.network.topology import Topology
@@ -168,16 +169,48 @@ def test_open_vswitch_forwards_by_masks_as_a_look_up_does(over_openflow):
     switches.apply("s1", [FlowOp(OpKind.INSTALL, each) for each in table])
     switches.settle()
     assert switches.read("s1") == tuple(sorted(table))
-    met = set()
+    found = set()
     for _ in range(40):
         source, destination = some(4), 0xFF0E << 112 | some(4)
         packet = f"in_port=1,udp6,nw_ttl=9,ipv6_src={address_text(6, source)}"
         told = open_vswitch.appctl("ofproto/trace", "s1", f"{packet},ipv6_dst={address_text(6, destination)}")
         wanted = look_up(table, 6, destination, source)
-        met.add(wanted)
+        found.add(wanted)
         ports = tuple(map(int, re.findall(r"^ +output:(\d+)$", told, re.MULTILINE)))
         assert ports == (wanted.ports if wanted else ()), told
-    assert len(met) > 5
+    assert len(found) > 5
+
+
+@pytest.mark.real
+def test_open_vswitch_passes_packets_from_table_to_table(over_openflow):
+    open_vswitch, switches = over_openflow
+    open_vswitch.ofctl("del-flows", "s1")
+
+    def entry(dst: str, priority: int, table: int, onward: int | None, *ports: int) -> Flow:
+        return Flow(parse_match(dst), priority, tuple(map(Output, ports)), table=table, onward=onward)
+
+    table = [
+        entry("ff1e::/16", 1000, 1, 16),
+        entry("ff1e::/ffff:8000::", 1002, 16, 17),
+        entry("ff1e::/16", 1001, 16, 17, 2),
+        entry("ff1e::/ffff:6000::", 1002, 17, None),
+        entry("ff1e::/16", 1001, 17, None, 3, 4),
+    ]
+    switches.apply("s1", [FlowOp(OpKind.INSTALL, each) for each in table])
+    switches.settle()
+    assert switches.read("s1") == tuple(sorted(table))
+    for bits in range(8):
+        to = 0xFF1E << 112 | bits << 109
+        packet = f"in_port=1,udp6,nw_ttl=9,ipv6_src=fd00::1,ipv6_dst={address_text(6, to)}"
+        told = open_vswitch.appctl("ofproto/trace", "s1", packet)
+        ports = list(map(int, re.findall(r"^ +output:(\d+)$", told, re.MULTILINE)))
+        assert ports == [port for flow in met(table, 6, to) for port in flow.ports], told
+        assert told.count("dec_ttl") <= 2, "once in the content's table, however many tables follow"
+    switches.apply("s1", [FlowOp(OpKind.MODIFY, entry("ff1e::/16", 1001, 17, None, 3))])
+    switches.apply("s1", [FlowOp(OpKind.REMOVE, table[1])])
+    switches.settle()
+    left = {*table[2:4], table[0], entry("ff1e::/16", 1001, 17, None, 3)}
+    assert set(switches.read("s1")) == left
 
 
 def test_ports_are_read_back_in_their_order(bench):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -123,6 +124,16 @@ def test_entries_to_ports_of_no_topology_are_told_as_ones_to_nowhere_and_stay() 
         assert below.asked.pop() == ("apply", "s1", (FlowOp(OpKind.MODIFY, flow(Output(30))),))
         below.flows = (flow(Output(9)),)
         assert await switches.read("s2") == below.flows  # it counts as the topology does
+
+    asyncio.run(story())
+
+
+def test_entries_keep_their_tables() -> None:
+    async def story() -> None:
+        below = Recorder()
+        switches = NumberedSwitches(below, lambda: NETWORK)  # type: ignore[arg-type]
+        below.flows = (replace(flow(Output(30)), table=16, onward=17),)
+        assert await switches.read("s1") == (replace(flow(Output(1)), table=16, onward=17),)
 
     asyncio.run(story())
 

@@ -59,12 +59,13 @@ def replay(
     if host is not None:
         setting.topology.endpoint(host)  # says which host would be right
     stage = settled(setting)
+    seen = stage.plane.view(dump)
     with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
         from flowsieve.pipeline.replay.replay import at_hosts
         from flowsieve.pipeline.replay.replay import replay as send
 
-        snapshot = NetworkSnapshot.of(stage.controller.view(dump))
+        snapshot = NetworkSnapshot.of(seen)
         intake = work.events(events, setting.schema, lambda read: at_hosts(read, setting.topology, host))
         with work.watched("events"):
             replayed = send(intake.events, snapshot)

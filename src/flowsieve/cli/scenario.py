@@ -77,6 +77,7 @@ def encode(
     Into DIR go filters.jsonl and events.csv.
     """
     from flowsieve.scenario.event_files import read_events
+    from flowsieve.scenario.index_section import IndexSection
     from flowsieve.scenario.read import read_scenario
     from flowsieve.scenario.report import write_covers, write_encoded
     from flowsieve.scenario.request_files import read_filters
@@ -84,6 +85,11 @@ def encode(
     if filters is None and events is None:
         raise BadInput("nothing to encode: give --filters, --events or both")
     setting = read_scenario(scenario, network=False)
+    if not isinstance(setting, IndexSection):
+        raise BadInput(
+            f"a scenario with header {setting.header!r} has no dz: packets name their receivers; "
+            "right is header 'ipv6' or 'ipv4'"
+        )
     listed = read_filters(filters, setting.schema, setting.check_cover) if filters else []
     covers = [(name, setting.cover(wanted)) for name, wanted in listed]
     batch = read_events(events, setting.schema) if events else None
@@ -119,8 +125,8 @@ def verify(
     dump = read_flows(flows, setting) if flows else None
     stage = settled(setting)
     tables = dump or stage.tables()
-    verdict = stage.controller.verify(tables)
-    result = plain_verdict(verdict, false_positive_share(setting, stage.state, tables))
+    verdict = stage.plane.verify(tables)
+    result = plain_verdict(verdict, false_positive_share(setting, stage.plane, tables))
     view.answer(as_json, result, lambda: scenario_view.verdict(result, tables))
     return 0 if verdict.holds else 1
 
@@ -142,7 +148,7 @@ def explain(
     setting = read_scenario(scenario)
     _check_host(setting, host)
     values = parse_assignments(event, setting.schema)
-    found = plain_explanation(setting.topology, settled(setting).controller.explain(host, values))
+    found = plain_explanation(setting.topology, settled(setting).plane.explain(host, values))
     view.answer(as_json, found, lambda: scenario_view.explanation(found, host, values))
     return 0
 
@@ -156,13 +162,12 @@ def quote(
     """Say what a subscription would cost, before it is made."""
     from flowsieve.content.filter import Filter
     from flowsieve.scenario.plain import plain_quote
-    from flowsieve.scenario.price import quote as quote_subscription
     from flowsieve.scenario.read import read_scenario
 
     setting = read_scenario(scenario)
     _check_host(setting, host)
     wanted = Filter.parse(filter, setting.schema)
-    result = plain_quote(quote_subscription(setting, settled(setting).state, host, wanted))
+    result = plain_quote(settled(setting).plane.quote(host, wanted))
     view.answer(as_json, result, lambda: scenario_view.quote(result, host, filter))
     return 0 if result["fits"] else 1
 

@@ -26,7 +26,7 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
         "requests": f"{report['requests']:,}, {report['refused']:,} refused; "
         f"{report['flow_ops']:,} flow operations",
         "tables": f"{report['flows']:,} flows, {report['flows_max']:,} in the fullest switch; "
-        f"dz of up to {report['bits']} bits",
+        f"{_labels(report)} of up to {report['bits']} bits",
         "events": f"{report['events']:,}, {report['rejected']:,} rejected",
         "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; "
         f"{report['false_positives']:,} false positives ({report['fpr']:.1%})",
@@ -64,7 +64,7 @@ def verdict(result: Mapping[str, Any], tables: Mapping[str, Sized]) -> None:
         "false negatives": f"{result['false_negatives']:,} pairs of publisher and subscriber",
         "duplicates": f"{result['duplicates']:,} pairs",
         "loops": f"{result['loops']:,} switches",
-        "strays": f"{result['strays']:,} entries with a port that is not there, or twice",
+        "strays": f"{result['strays']:,} where something leaves that should not, or by a port that is not there",
         "unwanted": "cannot be told: packets multiply on a loop"
         if share is None
         else f"{share:.2%} of the copies delivered",
@@ -104,10 +104,16 @@ def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
         "in all": f"{sum(result['entries'].values()):+,d} entries, "
         f"{sum(result['operations'].values()):,} flow operations",
         "unwanted": f"{result['false_positive_share']:.1%} of what it would bring",
+        "filter told to": view.few(result["told"]) or "nobody",
     }
     view.out.print(view.facts(about))
     if not result["fits"]:
         view.indent(view.out, REMEDY)
+
+
+def _labels(report: Mapping[str, Any]) -> str:
+    sets = report.get("sets")
+    return "dz" if sets is None else f"labels, of hosts in {sets} set{'s' if sets > 1 else ''},"
 
 
 def _event(values: Mapping[str, object]) -> str:
@@ -119,4 +125,5 @@ def _fate(hop: Mapping[str, Any]) -> str:
     if flow is None:
         return f"no flow matches {hop['dst']}, dropped"
     onward = view.few(hop["out"]) or ("nowhere else" if flow["out"] else "dropped")
-    return f"{flow['dst']} (priority {flow['priority']}) -> {onward}"
+    table = f"table {flow['table']}, " if flow.get("table") else ""
+    return f"{flow['dst']} ({table}priority {flow['priority']}) -> {onward}"

@@ -61,14 +61,14 @@ def screen(events: EventBatch, advertisements: Iterable[Interest]) -> Screened:
 class Packets:
     """Packets of many events: the event's row, and its destination as a key."""
 
-    encoding: Encoding
+    family: int
     rows: NDArray[np.int64]
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
 
     def addresses(self) -> NDArray[np.object_]:
         """Each packet's address as text."""
-        family = self.encoding.family
+        family = self.family
         keys = np.stack((self.hi, self.lo), axis=1)
         unique, where = np.unique(keys, axis=0, return_inverse=True)
         texts = [address_text(family, address_of(family, hi, lo)) for hi, lo in unique.tolist()]
@@ -78,4 +78,4 @@ class Packets:
 def packets_of(events: EventBatch, plan: IndexPlan, encoding: Encoding) -> Packets:
     """What is sent for the events."""
     encoded = plan.encode_batch(events)
-    return Packets(encoding, encoded.rows, *encoding.keys_of(encoded.hi, encoded.lo))
+    return Packets(encoding.family, encoded.rows, *encoding.keys_of(encoded.hi, encoded.lo))

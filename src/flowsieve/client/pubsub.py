@@ -31,7 +31,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.header.encoding import encoding_of
-from flowsieve.header.tag import POOLS
+from flowsieve.header.tag import DZ_HEADERS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
@@ -82,8 +82,8 @@ class PubSub:
         trees: TreeMap | None = None,
         settings: Settings | None = None,
     ) -> None:
-        if header not in POOLS:
-            raise BadInput(f"there is no header {header!r}; it is one of {', '.join(POOLS)}")
+        if header not in DZ_HEADERS:
+            raise BadInput(f"there is no header {header!r}; it is one of {', '.join(DZ_HEADERS)}")
         self.encoding = encoding_of(header)
         self.schema = schema
         self.network = EmbeddedNetwork(topology, (settings or Settings()).capacity)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from flowsieve.control.request import Op, Request
-from flowsieve.errors import BadInput, Refused, nearest
+from flowsieve.control.request import Request
+from flowsieve.control.request_check import check_requests
+from flowsieve.errors import BadInput, Refused
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
@@ -315,22 +316,7 @@ class ControlState:
 
     def _check(self, requests: Sequence[Request]) -> None:
         """Raise at the first request that no state could take."""
-        owners: dict[tuple[Side, str], str | None] = {}  # as the requests before change them
-        for request in requests:
-            key = (request.op.side, request.id)
-            there = self.interests(request.op.side).get(request.id)
-            owner = owners.get(key, there and there.endpoint)
-            if request.endpoint not in self.topology.attached:
-                hint = nearest(request.endpoint, self.topology.attached)
-                raise BadInput(f"there is no host {request.endpoint!r}{hint}")
-            if self.topology.attached[request.endpoint] not in self.trees.parts[0][1]:
-                raise BadInput(f"host {request.endpoint!r} is in a part of the network that is cut off")
-            if request.op.adding:
-                if owner is not None:
-                    raise BadInput(f"the id {request.id!r} of this {request.op.value} is in use already")
-            elif owner != request.endpoint:
-                raise BadInput(f"host {request.endpoint!r} has no {_ended(request.op)} {request.id!r} to end")
-            owners[key] = request.endpoint if request.op.adding else None
+        check_requests(requests, self.topology, self.trees.parts[0][1], self.interests)
 
     def _interest(self, request: Request) -> Interest | None:
         """What a request that adds something adds."""
@@ -365,7 +351,3 @@ class ControlState:
 
     def _count(self, request: Request, interest: Interest, *, adding: bool) -> None:
         self._tables.compiler.change(interest.endpoint, request.op.side, interest.dz, adding=adding)
-
-
-def _ended(op: Op) -> str:
-    return "subscription" if op is Op.UNSUBSCRIBE else "advertisement"

@@ -38,30 +38,45 @@ class Deliver:
 
 
 Action = Output | Deliver
-FlowKey = tuple[Match, int]
+FlowKey = tuple[Match, int, int]
+CONTENT_TABLE = 1  # where packets come to first that a switch has let in; the table of entries for dz
+LABEL_TABLES = range(16, 254)  # those for labels, one for each port; a switch has no more than 254 tables
 NOBODY: Mapping[int, Deliver] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One entry: the highest priority that matches a packet wins, and its actions are done.
+    """One entry: the highest priority of its table that matches a packet wins, and its actions are done.
 
-    Entries of one table are ordered by `key`. `owner` is the number of the `Owner` whose entry it is, as its cookie
-    tells; None if somebody else put it there.
+    The packet then goes `onward` to a later table, or nowhere for None. `owner` is the number of the `Owner` whose
+    entry it is, as its cookie tells; None if somebody else put it there.
     """
 
     match: Match
     priority: int
     actions: tuple[Action, ...]
     owner: int | None = field(default=0, compare=False)
+    table: int = CONTENT_TABLE
+    onward: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.onward is not None and self.onward <= self.table:
+            raise BadInput(
+                f"an entry of table {self.table} lets packets go on in table {self.onward}; right is a later one"
+            )
 
     @property
     def key(self) -> FlowKey:
-        """What tells entries of one table apart; a second entry with the same key replaces the first."""
-        return self.match, self.priority
+        """What tells entries of a switch apart; a second entry with the same key replaces the first."""
+        return self.match, self.priority, self.table
+
+    @property
+    def sort_key(self) -> tuple[int, tuple[int, ...], int]:
+        """The order of entries in a list, by plain numbers for speed: tables are large."""
+        return self.table, self.match.sort_key, self.priority
 
     def __lt__(self, other: Flow) -> bool:
-        return (self.match.sort_key, self.priority) < (other.match.sort_key, other.priority)
+        return self.sort_key < other.sort_key
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -79,6 +94,8 @@ class Flow:
                 return f"{action.address} is no destination for {self.match}; right is the same family"
             else:
                 readdressed = True
+        if readdressed and self.onward is not None:
+            return f"it goes on in table {self.onward} after a delivery; right is to end there"
         return None
 
 

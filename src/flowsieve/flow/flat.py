@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import BadInput
 from flowsieve.flow import flat_kernel
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import CONTENT_TABLE, Flow
 from flowsieve.flow.wiring import Wiring
 from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PrefixMatch
@@ -63,6 +63,12 @@ class FlowColumns:
                 f"the entry for {other.match} at priority {other.priority} matches more than a destination prefix, "
                 "and only tables of prefixes can be followed over all addresses at once"
             )
+        for flow in flows:
+            if flow.table != CONTENT_TABLE or flow.onward is not None:
+                raise BadInput(
+                    f"the entry of table {flow.table} for {flow.match} is one of several tables, and only the "
+                    "content's own can be followed over all addresses at once"
+                )
         length = np.array([prefix.length for prefix in prefixes], dtype=np.uint8)
         high = [each.bits if each.length <= 64 else each.bits >> (each.length - 64) for each in prefixes]
         hi = _left_aligned(high, np.minimum(length, 64))

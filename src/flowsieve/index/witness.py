@@ -33,6 +33,11 @@ def meet(plan: IndexPlan, dz: Dz, filters: Sequence[Filter]) -> EventValues | No
     return next((event for event in events if event is not None), None)
 
 
+def meet_anywhere(schema: Schema, filters: Sequence[Filter]) -> EventValues | None:
+    """An event that all filters match; None if there is none."""
+    return _meet_in(schema, Extent((), (), (), schema.whole), filters)
+
+
 def _meet_in(schema: Schema, extent: Extent, filters: Sequence[Filter]) -> EventValues | None:
     choices = [_boxes_in(schema, extent, wanted) for wanted in filters]
     stack: list[tuple[Box, int]] = [(extent.within, 0)]  # what the first so many filters share

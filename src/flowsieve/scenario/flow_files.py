@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +13,9 @@ from flowsieve.config.files import place, read_json
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.content.schema import nearest_of, shown
 from flowsieve.errors import BadScenario
-from flowsieve.flow.entry import Flow, FlowKey, Output
-from flowsieve.header.match import parse_match
-from flowsieve.network.topology import Topology
+from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, Flow, FlowKey, Output
+from flowsieve.header.match import Match, parse_match
+from flowsieve.scenario.index_section import LabelSection
 from flowsieve.scenario.read import Scenario
 
 KEYS = ("switch", "priority", "dst", "out")
@@ -33,7 +35,7 @@ def read_flows(path: str | Path, scenario: Scenario) -> dict[str, tuple[Flow, ..
     mistakes = Mistakes()
     for number, entry in enumerate(entries):
         with mistakes.kept(partial(_place, path, text, number)):
-            switch, flow = _flow(entry, scenario.topology)
+            switch, flow = _flow(entry, scenario)
             if flow.key in tables[switch]:
                 key = f"dst {entry['dst']} and priority {flow.priority}"
                 raise BadScenario(f"switch {shown(switch)} has a second entry with {key}; right is one")
@@ -41,11 +43,36 @@ def read_flows(path: str | Path, scenario: Scenario) -> dict[str, tuple[Flow, ..
         if mistakes.full:
             break
     mistakes.check()
-    return {switch: tuple(table.values()) for switch, table in tables.items()}
+    return {switch: tuple(_linked(list(table.values()))) for switch, table in tables.items()}
 
 
-def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
+def _linked(flows: list[Flow]) -> Iterator[Flow]:
+    """Entries with the tables that they let packets go on in: the next one that says something of such a packet.
+
+    A dump does not name it, since a packet passes the tables in their order.
+    """
+    numbers = sorted({flow.table for flow in flows})
+    for flow in flows:
+        after = (
+            table
+            for table in numbers[numbers.index(flow.table) + 1 :]
+            if any(each.table == table and _overlap(each.match, flow.match) for each in flows)
+        )
+        yield replace(flow, onward=next(after, None))
+
+
+def _overlap(one: Match, other: Match) -> bool:
+    """Whether some packet has what both ask for."""
+    return one.family == other.family and not any(
+        (a.value ^ b.value) & a.mask & b.mask
+        for a, b in zip(one.parts, other.parts, strict=True)
+        if a is not None and b is not None
+    )
+
+
+def _flow(entry: object, scenario: Scenario) -> tuple[str, Flow]:
     """An entry of the dump: its switch, and the flow with ports instead of neighbours."""
+    topology = scenario.topology
     if not isinstance(entry, dict):
         raise BadScenario(f"an entry is {shown(entry)}; right is {{switch, priority, dst, out: [neighbour]}}")
     for key in KEYS:
@@ -67,13 +94,25 @@ def _flow(entry: object, topology: Topology) -> tuple[str, Flow]:
         raise BadScenario(f"dst is {shown(dst)}; right is an address prefix, such as 'ff0e:c000::/19'")
     if not isinstance(out, list) or not all(isinstance(neighbour, str) for neighbour in out):
         raise BadScenario(f"out is {shown(out)}; right is a list of neighbours' names, such as ['s2', 'h1']")
-    table, src = entry.get("table", 0), entry.get("src")
-    if table != 0 or isinstance(table, bool):
-        raise BadScenario(f"table is {shown(table)}; right is 0, the only one")
+    table, src = _table(entry.get("table", 0), scenario), entry.get("src")
     if src is not None and not isinstance(src, str):
         raise BadScenario(f"src is {shown(src)}; right is a value and a mask, such as 'fd00::1/ffff::f'")
     actions = tuple(Output(topology.port(switch, neighbour)) for neighbour in out)
-    return switch, Flow(parse_match(dst, src), priority, actions)
+    return switch, Flow(parse_match(dst, src), priority, actions, table=table)
+
+
+def _table(number: object, scenario: Scenario) -> int:
+    """The table of that number in a dump; that of the content is 0 there."""
+    labelled = isinstance(scenario.index, LabelSection)
+    if isinstance(number, int) and not isinstance(number, bool):
+        if number == 0:
+            return CONTENT_TABLE
+        if labelled and number in LABEL_TABLES:
+            return number
+    right = (
+        f"0, or {LABEL_TABLES[0]} to {LABEL_TABLES[-1]}, those for labels" if labelled else "0, the only one"
+    )
+    raise BadScenario(f"table is {shown(number)}; right is {right}")
 
 
 def _place(path: Path, text: str, number: int) -> str:

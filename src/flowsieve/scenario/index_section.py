@@ -1,7 +1,8 @@
-"""The `[schema]` and `[index]` of a scenario: how its filters become dz, and its events packets."""
+"""The `[schema]` and `[index]` of a scenario: how its filters become dz and its events packets, or whom labels name."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, show
 from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.errors import BadScenario
 from flowsieve.header.encoding import Encoding, encoding_of
-from flowsieve.header.tag import POOLS
+from flowsieve.header.tag import DZ_HEADERS, LABEL_HEADERS
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
@@ -59,12 +60,42 @@ class IndexSection:
         return None if self.sample is None else EventSample.of(self.plan, self.sample)
 
 
-def read_index(top: Section) -> IndexSection | None:
-    """The index of a scenario, or None after a mistake that leaves no schema or no plan."""
+@dataclass(frozen=True)
+class LabelSection:
+    """That packets say for whom they are: publishers match events themselves, and there is no plan."""
+
+    path: Path
+    schema: Schema
+    header: str
+
+    def check_cover(self, wanted: Filter) -> None:
+        """Any filter will do: it stands in no table."""
+
+
+def read_contents(top: Section) -> IndexSection | LabelSection | None:
+    """The index of a scenario, or that it has none since labels name receivers; None after a mistake."""
+    index = top.section("index")
+    header = index.table.get("header")
+    if not isinstance(header, str) or header not in LABEL_HEADERS:
+        return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
+    schema = _read_schema(top)
+    index.only(INDEX_KEYS)
+    for key in index.table:
+        if key in INDEX_KEYS and key != "header":
+            why = "publishers match events themselves, and no part of a filter stands in a table"
+            index.wrong(key, f"{key} means nothing with header {shown(header)}: {why}; right is without it")
+    return None if schema is None else LabelSection(top.path, schema, header)
+
+
+def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSection | None:
+    """The index of a scenario, or None after a mistake that leaves no schema or no plan.
+
+    `headers` are what a mistake there says would have been right.
+    """
     schema = _read_schema(top)
     index = top.section("index")
     index.only(INDEX_KEYS)
-    header = index.choice("header", POOLS) or DEFAULT_HEADER
+    header = index.choice("header", headers) or DEFAULT_HEADER
     budget = index.whole("max_dz_per_filter", MOST_LISTED, ", where 0 asks for the exact cover")
     if schema is None:
         return None

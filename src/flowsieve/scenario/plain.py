@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import CONTENT_TABLE, Flow
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.header.match import MaskedMatch
@@ -15,15 +16,18 @@ from flowsieve.network.topology import Topology
 if TYPE_CHECKING:
     from flowsieve.scenario.price import Quote
 
+_SORT_KEY = attrgetter("sort_key")
+
 
 def plain_flow(topology: Topology, switch: str, flow: Flow, masked: bool = False) -> dict[str, Any]:
     """One entry; ports are named by what they lead to. Matches are written with masks if they have, or if told so."""
     out = [topology.neighbour(switch, port) for port in flow.ports]
-    if not masked and not isinstance(flow.match, MaskedMatch):
+    if not masked and not needs_masks(flow):
         return {"switch": switch, "priority": flow.priority, "dst": str(flow.match), "out": out}
     source, destination = flow.match.parts
     src = {} if source is None else {"src": str(source)}
-    entry = {"switch": switch, "table": 0, "priority": flow.priority, **src, "dst": str(destination)}
+    table = 0 if flow.table == CONTENT_TABLE else flow.table
+    entry = {"switch": switch, "table": table, "priority": flow.priority, **src, "dst": str(destination)}
     return entry | {"out": out}
 
 
@@ -36,17 +40,18 @@ def plain_flows(topology: Topology, tables: Mapping[str, Iterable[Flow]]) -> lis
 
 def rows_of(tables: Mapping[str, Iterable[Flow]]) -> list[tuple[str, Flow]]:
     """All entries with their switches, those of a switch in order."""
-    return [(switch, flow) for switch, flows in tables.items() for flow in sorted(flows, key=_by_key)]
+    return [(switch, flow) for switch, flows in tables.items() for flow in sorted(flows, key=_SORT_KEY)]
 
 
 def need_masks(rows: Iterable[tuple[str, Flow]]) -> bool:
-    """Whether some match can be written with a mask alone."""
-    return any(isinstance(flow.match, MaskedMatch) for _, flow in rows)
+    """Whether some entry asks for the form with masks."""
+    return any(needs_masks(flow) for _, flow in rows)
 
 
-def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:
-    """The order of `Flow`, by plain numbers for speed: tables are large."""
-    return flow.match.sort_key, flow.priority
+def needs_masks(flow: Flow) -> bool:
+    """Whether an entry is one of several tables, or its match can be written with a mask alone."""
+    several = flow.table != CONTENT_TABLE or flow.onward is not None
+    return several or isinstance(flow.match, MaskedMatch)
 
 
 def plain_explanation(topology: Topology, found: Explanation) -> dict[str, Any]:
@@ -79,6 +84,7 @@ def plain_quote(quote: Quote) -> dict[str, Any]:
         "false_positive_share": quote.false_positive_share,
         "fits": quote.fits,
         "reason": quote.reason,
+        "told": list(quote.told),
     }
 
 

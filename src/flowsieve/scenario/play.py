@@ -11,17 +11,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.batch_packets import SHOWN, packets_of, screen
+from flowsieve.client.batch_packets import SHOWN, screen
 from flowsieve.content.event import EventBatch
-from flowsieve.control.controller import Controller
 from flowsieve.control.request import Request
-from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
-from flowsieve.flow.tables.compiler import Side, Tables
-from flowsieve.index.sample import EventSample
+from flowsieve.flow.tables.compiler import Side
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import TreeMap, center_tree
+from flowsieve.scenario.plane import plane_of
 from flowsieve.scenario.read import EventStep, RequestStep, Scenario
 from flowsieve.southbound.embedded.batch import Batch
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -53,7 +50,7 @@ class PlayedNetwork(Switches, Protocol):
 
 
 class Stage:
-    """A scenario's network and the controller over it, before, while and after requests are served.
+    """A scenario's network and the control plane over it, before, while and after requests are served.
 
     The network has the scenario's topology and empty tables; without one it is an embedded network.
     """
@@ -61,22 +58,18 @@ class Stage:
     def __init__(self, scenario: Scenario, network: PlayedNetwork | None = None) -> None:
         self.scenario = scenario
         self.network = network or EmbeddedNetwork(scenario.topology, scenario.capacity)
-        self.controller = Controller(_first_state(scenario), self.network, scenario.encoding)
+        self.plane = plane_of(scenario, self.network)
         self.refused: list[str] = []
-
-    @property
-    def state(self) -> ControlState:
-        return self.controller.state
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches hold."""
-        return self.controller.tables()
+        return self.plane.tables()
 
     def serve(self, step: RequestStep, progress: Progress = silent) -> None:
         """Serve a step's requests slice by slice; what does not fit is kept in `refused`, with the reason."""
         of = len(step.requests)
         for at in range(0, of, SLICE):
-            outcome = self.controller.submit(list(self._due(step.requests[at : at + SLICE])))
+            outcome = self.plane.submit(list(self._due(step.requests[at : at + SLICE])))
             for request, why in outcome.refused:
                 self.refused.append(f"{request.op.value} {request.id} of {request.endpoint}: {why}")
             progress("requests", min(at + SLICE, of), of)
@@ -88,19 +81,9 @@ class Stage:
             side, id = request.op.side, request.id
             if request.op.adding:
                 made.add((side, id))
-            elif (side, id) not in made and id not in self.state.interests(side):
+            elif (side, id) not in made and id not in self.plane.interests(side):
                 continue
             yield request
-
-
-def _first_state(scenario: Scenario) -> ControlState:
-    """The control state that a scenario begins with."""
-    topology, plan = scenario.topology, scenario.plan
-    one = scenario.trees == 1
-    trees = TreeMap.single(center_tree(topology)) if one else TreeMap.spread(topology, scenario.trees)
-    sample = EventSample.of(plan, scenario.sample) if scenario.sample is not None else None
-    settings = Settings(scenario.budget, scenario.capacity, scenario.tables or Tables.OVERLAY, sample)
-    return ControlState(topology, plan, trees, settings)
 
 
 def settled(scenario: Scenario, progress: Progress = silent) -> Stage:
@@ -153,9 +136,13 @@ class Played:
     counts: Counts = field(default_factory=Counts)
     seconds: dict[str, float] = field(default_factory=lambda: {"requests": 0.0, "events": 0.0})
     rejected: list[str] = field(default_factory=list)
-    deliveries: Columns = field(default_factory=lambda: Columns(("event", "host", "dst")))
+    deliveries: Columns = field(init=False)
     matches: Columns = field(default_factory=lambda: Columns(("event", "subscription")))
-    packets: Columns = field(default_factory=lambda: Columns(("event", "host", "dst")))
+    packets: Columns = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = ("event", "host", *self.stage.plane.columns)
+        self.deliveries, self.packets = Columns(names), Columns(names)
 
     def report(self) -> dict[str, object]:
         """The figures of the run, as `report.json` has them."""
@@ -168,11 +155,10 @@ class Played:
             "fpr": counts.false_positives / counts.deliveries if counts.deliveries else 0.0,
             "flows": sum(flows),
             "flows_max": max(flows),
-            "flow_ops": stage.controller.operations,
+            "flow_ops": stage.plane.operations,
             "link_packets": sum(stage.network.link_packets.values()),
-            "bits": stage.scenario.plan.bits,
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
-            "coarsened": stage.state.waste(),
+            **stage.plane.figures(),
             "first_refused": stage.refused[:SHOWN],
             "first_rejected": self.rejected[:SHOWN],
         }
@@ -209,21 +195,23 @@ def _publish(played: Played, step: EventStep, progress: Progress) -> None:
 def _publish_batch(played: Played, events: EventBatch) -> None:
     """Send what may be sent, and see who got it, who wanted it and which subscriptions it matches."""
     stage, counts = played.stage, played.counts
-    encoding, network = stage.scenario.encoding, stage.network
-    screened = screen(events, stage.state.advertisements.values())
+    plane, network = stage.plane, stage.network
+    screened = screen(events, plane.interests(Side.PUBLISHER).values())
     counts.events += len(events)
     counts.rejected += screened.rejected
     played.rejected += screened.reasons
     events = events.take(screened.good)
-    packets = packets_of(events, stage.state.plan, encoding)
+    packets = plane.packets(events)
     hosts = np.array(list(network.topology.hosts), dtype=object)
     number = {host: i for i, host in enumerate(hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
-    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, encoding.family)
-    addresses = packets.addresses()
-    played.packets.add(events.ids[packets.rows], events.hosts[packets.rows], addresses)
+    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family)
+    # No plane has something to say in the source.
+    nothing = np.full(len(packets.rows), None, dtype=object)
+    addresses = [packets.addresses() if name == "dst" else nothing for name in plane.columns]
+    played.packets.add(events.ids[packets.rows], events.hosts[packets.rows], *addresses)
     rows = packets.rows[batch.event]
-    played.deliveries.add(events.ids[rows], hosts[batch.host], addresses[batch.event])
+    played.deliveries.add(events.ids[rows], hosts[batch.host], *(each[batch.event] for each in addresses))
     got = np.zeros((len(hosts), len(events)), np.bool_)
     got[batch.host, rows] = True
     once = len(np.unique(batch.event * len(hosts) + batch.host))
@@ -231,7 +219,7 @@ def _publish_batch(played: Played, events: EventBatch) -> None:
     counts.duplicates += len(rows) - once
     counts.repeats += once - int(got.sum())
     wanted = np.zeros_like(got)
-    for interest in stage.state.subscriptions.values():
+    for interest in plane.interests(Side.SUBSCRIBER).values():
         if interest.filter is None:
             continue  # no host's
         at = number[interest.endpoint]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.client.batch_packets import packets_of, screen
+from flowsieve.client.batch_packets import screen
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute
@@ -19,9 +19,15 @@ from flowsieve.control.state import ControlState
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dzset import DzSet
+from flowsieve.scenario.index_section import IndexSection
 from flowsieve.scenario.read import EventStep, Scenario
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
+
+if TYPE_CHECKING:
+    from flowsieve.scenario.plane import Plane
 
 DRAWS = 20_000
 
@@ -31,7 +37,8 @@ class Quote:
     """What a subscription would cost: entries and operations where tables change, the dz it would have.
 
     `false_positive_share` is the part of what its dz would bring to the host that its filter does not match.
-    Where it cannot be served, `reason` says why, and no table changes.
+    Where it cannot be served, `reason` says why, and no table changes. `told` are the publishers that would learn of
+    the filter.
     """
 
     entries: Mapping[str, int]
@@ -39,19 +46,20 @@ class Quote:
     dz: DzSet
     false_positive_share: float
     reason: str | None
+    told: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
         return self.reason is None
 
 
-def quote(scenario: Scenario, state: ControlState, host: str, wanted: Filter) -> Quote:
+def quote(scenario: Scenario, index: IndexSection, state: ControlState, host: str, wanted: Filter) -> Quote:
     """Price a subscription by making it, in a state that is given up for it."""
     before = {switch: len(state.table(switch)) for switch in scenario.topology.switches}
     name = next(name for name in map(str, count()) if name not in state.subscriptions)
     outcome = state.step([Request(Op.SUBSCRIBE, name, host, wanted)])
     fits = not outcome.refused
-    dz = state.subscriptions[name].dz if fits else scenario.cover(wanted)
+    dz = state.subscriptions[name].dz if fits else index.cover(wanted)
     changes = outcome.changes if fits else {}
     return Quote(
         entries={switch: len(state.table(switch)) - before[switch] for switch in changes},
@@ -64,7 +72,7 @@ def quote(scenario: Scenario, state: ControlState, host: str, wanted: Filter) ->
 
 def unwanted_share(scenario: Scenario, state: ControlState, host: str, wanted: Filter, dz: DzSet) -> float:
     """The share of what a subscription's dz bring to its host that the filter does not match."""
-    events = traffic(scenario, state)
+    events = traffic(scenario, state.advertisements.values())
     events = events.take(events.hosts != host)
     encoded = state.plan.encode_batch(events)
     brought = np.unique(encoded.rows[dz.covers_many(encoded.hi, encoded.lo, encoded.length)])
@@ -74,35 +82,34 @@ def unwanted_share(scenario: Scenario, state: ControlState, host: str, wanted: F
 
 
 def false_positive_share(
-    scenario: Scenario, state: ControlState, tables: Mapping[str, Iterable[Flow]]
+    scenario: Scenario, plane: Plane, tables: Mapping[str, Iterable[Flow]]
 ) -> float | None:
     """The share of the copies delivered by these tables that nobody at the host wanted.
 
     None where it cannot be told, because packets multiply on a loop of the tables.
     """
-    events = traffic(scenario, state)
+    events = traffic(scenario, plane.interests(Side.PUBLISHER).values())
     network = EmbeddedNetwork(scenario.topology)
     for switch, flows in tables.items():
         network.apply(switch, [FlowOp(OpKind.INSTALL, flow) for flow in flows])
-    packets = packets_of(events, state.plan, scenario.encoding)
+    packets = plane.packets(events)
     number = {host: i for i, host in enumerate(scenario.topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
     try:
-        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, scenario.encoding.family)
+        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family)
     except SwitchError:
         return None
     got = np.zeros((len(number), len(events)), np.bool_)
     got[batch.host, packets.rows[batch.event]] = True
     wanted = np.zeros_like(got)
-    for interest in state.subscriptions.values():
+    for interest in plane.interests(Side.SUBSCRIBER).values():
         if interest.filter is not None:
             wanted[number[interest.endpoint]] |= interest.filter.matches_batch(events)
     return float((got & ~wanted).sum() / max(1, got.sum()))
 
 
-def traffic(scenario: Scenario, state: ControlState, seed: int = 0) -> EventBatch:
+def traffic(scenario: Scenario, advertised: Collection[Interest], seed: int = 0) -> EventBatch:
     """The events to price by: those of the scenario that its publishers may still send, else even draws."""
-    advertised = state.advertisements.values()
     steps = [step.events for step in scenario.steps if isinstance(step, EventStep)]
     found = [events.take(screen(events, advertised).good) for events in steps]
     found = [events for events in found if len(events)]

@@ -10,9 +10,11 @@ from typing import Literal, overload
 from flowsieve.config.mistakes import Mistakes
 from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
+from flowsieve.content.schema import Schema, shown
 from flowsieve.control.request import Request
+from flowsieve.flow.labelling import Labelling
 from flowsieve.network.topology import Topology
-from flowsieve.scenario.index_section import IndexSection, read_index
+from flowsieve.scenario.index_section import IndexSection, LabelSection, read_contents
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.request_files import RequestBook, parser_of, read_requests
 
@@ -41,17 +43,26 @@ Step = RequestStep | EventStep
 
 
 @dataclass(frozen=True)
-class Scenario(IndexSection, Network):
-    """What to play: how contents are encoded, on which network, and what happens there."""
+class Scenario(Network):
+    """What to play: how packets are addressed, on which network, and what happens there."""
 
+    index: IndexSection | LabelSection
     steps: tuple[Step, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.index.path
+
+    @property
+    def schema(self) -> Schema:
+        return self.index.schema
 
 
 @overload
 def read_scenario(path: str | Path, *, network: Literal[True] = True) -> Scenario: ...
 @overload
-def read_scenario(path: str | Path, *, network: Literal[False]) -> IndexSection: ...
-def read_scenario(path: str | Path, *, network: bool = True) -> IndexSection:
+def read_scenario(path: str | Path, *, network: Literal[False]) -> IndexSection | LabelSection: ...
+def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | IndexSection | LabelSection:
     """A scenario; without `network` its schema and index alone, whatever the rest is like.
 
     Whatever is wrong, in any of its files, is raised as one BadScenario that tells the first few mistakes.
@@ -59,11 +70,13 @@ def read_scenario(path: str | Path, *, network: bool = True) -> IndexSection:
     mistakes = Mistakes()
     top = Section.read(Path(path), mistakes)
     top.only(PARTS)
-    index = read_index(top)
+    index = read_contents(top)
     wires = read_network(top) if network else None
     files = list(_step_files(top)) if network else []
-    if index is not None and wires is not None:
+    if isinstance(index, IndexSection) and wires is not None:
         check_trees(top, wires, index)
+    elif index is not None and wires is not None:
+        check_labels(top, wires)
     mistakes.check()
     assert index is not None
     if not network:
@@ -71,8 +84,9 @@ def read_scenario(path: str | Path, *, network: bool = True) -> IndexSection:
     assert wires is not None
     steps = tuple(_read_steps(files, index, wires.topology, mistakes))
     mistakes.check()
-    sections = {each.name: getattr(part, each.name) for part in (index, wires) for each in fields(part)}
-    return Scenario(**sections, steps=steps)
+    return Scenario(
+        **{each.name: getattr(wires, each.name) for each in fields(wires)}, index=index, steps=steps
+    )
 
 
 def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
@@ -99,8 +113,28 @@ def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
         )
 
 
+def check_labels(top: Section, wires: Network) -> None:
+    """Labels take one tree, a table for each port that leads to hosts, and so many entries whatever is subscribed."""
+    section = top.section("network")
+    if wires.trees > 1:
+        section.wrong(
+            "trees", f"trees is {wires.trees}; labels that name receivers go along one tree; right is 1"
+        )
+    if wires.tables is not None:
+        section.wrong("tables", "tables means nothing with labels that name receivers; right is without it")
+    with section.kept("hosts"):
+        entries = {switch: len(table) for switch, table in Labelling.make(wires.topology).tables().items()}
+        fullest = max(entries, key=lambda switch: entries[switch])
+        if wires.capacity is not None and entries[fullest] > wires.capacity:
+            section.wrong(
+                "table_capacity",
+                f"table_capacity is {wires.capacity}; labels that name receivers take {entries[fullest]} entries at "
+                f"switch {shown(fullest)}, whatever is subscribed; right is so many, or header 'ipv6' in [index]",
+            )
+
+
 def _read_steps(
-    files: list[tuple[str, Path]], index: IndexSection, topology: Topology, mistakes: Mistakes
+    files: list[tuple[str, Path]], index: IndexSection | LabelSection, topology: Topology, mistakes: Mistakes
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
     parse, book = parser_of(index.schema, index.check_cover), RequestBook()

@@ -194,7 +194,8 @@ class _Translation:
         """The entry in other numbers."""
         if flow.actions not in self._known:
             self._known[flow.actions] = self._translated(flow.actions)
-        return Flow(flow.match, flow.priority, self._known[flow.actions], flow.owner)
+        actions = self._known[flow.actions]
+        return Flow(flow.match, flow.priority, actions, flow.owner, flow.table, flow.onward)
 
     def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them.

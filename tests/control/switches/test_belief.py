@@ -63,3 +63,14 @@ def test_an_entry_with_masks_in_our_group_is_to_be_removed_and_others_are_left()
     belief = Belief(ENCODING)
     assert [op.flow for op in belief.read([*others, *strays])] == strays
     assert belief.held == {}
+
+
+def test_an_entry_of_our_group_in_another_table_or_that_goes_on_is_to_be_removed() -> None:
+    match = ENCODING.match_of(Dz.parse("011"))
+    strays = [
+        Flow(match, 1003, (Output(1),), table=16),
+        Flow(match, 1003, (Output(1),), onward=16),
+    ]
+    belief = Belief(ENCODING)
+    assert [op.flow for op in belief.read(strays)] == strays
+    assert belief.held == {}

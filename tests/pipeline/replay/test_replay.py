@@ -91,7 +91,7 @@ def test_a_dump_of_other_tables_is_judged_by_the_same_subscriptions(
 
 def test_the_split_of_the_events_changes_nothing(spark: SparkSession, scenario: Path, tmp_path: Path) -> None:
     setting = read_scenario(scenario)
-    snapshot = NetworkSnapshot.of(settled(setting).controller.view())
+    snapshot = NetworkSnapshot.of(settled(setting).plane.controller.view())
     intake = at_hosts(read_events(spark, tmp_path / "events.csv", setting.schema), setting.topology)
     one, seven = (replay(intake.events.repartition(parts), snapshot) for parts in (1, 7))
     assert one.to_json() == seven.to_json()
@@ -112,7 +112,7 @@ def test_an_event_that_is_sent_several_times_counts_as_in_a_run(scenario: Path, 
     )
     played = play(setting)
     report = played.report()
-    snapshot = NetworkSnapshot.of(played.stage.controller.view())
+    snapshot = NetworkSnapshot.of(played.stage.plane.controller.view())
     traffic = ReplayTraffic.none(snapshot.wiring)
     events = played.stage.scenario.steps[-1].events  # type: ignore[union-attr]
     good = events.take(~events.faults()[0])
@@ -132,12 +132,13 @@ def test_duplicates_and_loops_are_seen(spark: SparkSession, scenario: Path, tmp_
 
     def flood(out: dict[str, list[str]]) -> Replayed:
         flows = [
-            {"switch": switch, "priority": 1, "dst": str(setting.encoding.tag.group), "out": names}
+            {"switch": switch, "priority": 1, "dst": str(setting.index.encoding.tag.group), "out": names}
             for switch, names in out.items()
         ]
         (tmp_path / "flood.json").write_text(json.dumps(flows))
         return replay(
-            good, NetworkSnapshot.of(stage.controller.view(read_flows(tmp_path / "flood.json", setting)))
+            good,
+            NetworkSnapshot.of(stage.plane.controller.view(read_flows(tmp_path / "flood.json", setting))),
         )
 
     twice = flood({"s1": ["s2", "s4"], "s2": ["s3"], "s4": ["s3"], "s3": ["cy"]})
@@ -153,11 +154,11 @@ def test_duplicates_and_loops_are_seen(spark: SparkSession, scenario: Path, tmp_
 def test_nobody_subscribed_and_everything_is_unwanted(scenario: Path, tmp_path: Path) -> None:
     (tmp_path / "requests.csv").write_text("op,id,host,filter\nadv,a,ann,True\n")
     setting = read_scenario(scenario)
-    flows = [{"switch": "s1", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["s2"]}]
-    flows += [{"switch": "s2", "priority": 1, "dst": str(setting.encoding.tag.group), "out": ["bob"]}]
+    flows = [{"switch": "s1", "priority": 1, "dst": str(setting.index.encoding.tag.group), "out": ["s2"]}]
+    flows += [{"switch": "s2", "priority": 1, "dst": str(setting.index.encoding.tag.group), "out": ["bob"]}]
     (tmp_path / "flows.json").write_text(json.dumps(flows))
     snapshot = NetworkSnapshot.of(
-        settled(setting).controller.view(read_flows(tmp_path / "flows.json", setting))
+        settled(setting).plane.controller.view(read_flows(tmp_path / "flows.json", setting))
     )
     event = {"price": 1, "ratio": 0.5, "side": "buy", "name": "x"}
     traffic = ReplayTraffic.none(snapshot.wiring)

@@ -9,9 +9,10 @@ import pytest
 
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
-from flowsieve.header.match import Masked, MaskedMatch, PrefixMatch
-from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, match_in
-from flowsieve.southbound.openflow.packed import match_bytes
+from flowsieve.header.match import Masked, MaskedMatch, PrefixMatch, parse_match
+from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, match_in, within
+from flowsieve.southbound.openflow.packed import goto, match_bytes
+from flowsieve.southbound.openflow.tables import sorted_out
 from flowsieve.southbound.openflow.wire import CONTENT_TABLE, COOKIE, ProtocolError
 
 
@@ -78,3 +79,25 @@ def test_an_entry_that_is_cut_off_is_told(cut: int) -> None:
     whole = stats(match_bytes(PrefixMatch(Prefix(6, 0xFF0E, 16))))
     with pytest.raises(ProtocolError, match=r"cut off|does not add up"):
         list(entries_in(whole[:cut]))
+
+
+def test_entries_for_labels_are_kept_in_order_in_their_tables_and_nothing_else_there() -> None:
+    labels, events = (match_bytes(parse_match(dst)) for dst in ("ff1e::/ffff:8000::", "ff0e::/16"))
+    ours = SwitchEntry(COOKIE, 1002, labels, goto(17), 16)
+    others = SwitchEntry(7, 9, labels, b"", 20)
+    entries = [
+        ours,
+        others,
+        SwitchEntry(COOKIE, 1000, events, b"", 16),
+        SwitchEntry(COOKIE, 1002, labels, b"", 3),
+    ]
+    groups = [Prefix.parse("ff0e::/16"), Prefix.parse("ff1e::/16")]
+    assert within(entries, groups) == [ours, others]
+    flows = [Flow(parse_match("ff1e::/ffff:8000::"), 1002, (), table=16, onward=17), others.flow]
+    assert sorted_out([ours, others], [ours.flow, others.flow]) == (tuple(flows), (), ())
+
+
+def test_an_entry_that_goes_back_is_no_flow() -> None:
+    match = match_bytes(parse_match("ff1e::/16"))
+    assert SwitchEntry(COOKIE, 1000, match, goto(16), 1).flow is not None
+    assert SwitchEntry(COOKIE, 1000, match, goto(16), 16).flow is None

@@ -266,8 +266,9 @@ def test_what_stands_in_the_first_table_comes_before_what_stands_in_the_second()
     foreign, strange = content(7, 0, cookie=3), content(8, 1, instructions=b"x")
     sorting = sorting_of([old, same, stale, foreign, strange])
     assert sorting.take_over == (old._replace(table=CONTENT_TABLE),)
-    assert set(sorting.remove) == {old, stale, foreign, strange} and sorting.flows == (old.flow,)
-    assert sorting_of(sorting.take_over) == ((old.flow,), (), ())
+    flows = (old._replace(table=CONTENT_TABLE).flow,)
+    assert set(sorting.remove) == {old, stale, foreign, strange} and sorting.flows == flows
+    assert sorting_of(sorting.take_over) == (flows, (), ())
 
 
 def test_entries_of_other_tables_and_those_of_the_guard_are_left_alone():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
-from flowsieve.flow.entry import Action, Deliver, Flow, content_flow
+from flowsieve.flow.entry import CONTENT_TABLE, Action, Deliver, Flow, content_flow
 from flowsieve.flow.order import ordered
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
@@ -50,7 +50,8 @@ class Belief:
             if id(actions) not in known:
                 known[id(actions)] = self._sent_to(actions)
             ports = known[id(actions)]
-            if ports is not None and flow.priority == priority_of(dz):
+            placed = flow.table == CONTENT_TABLE and flow.onward is None
+            if ports is not None and placed and flow.priority == priority_of(dz):
                 held[dz] = ports
             else:
                 strays.append(FlowOp(OpKind.REMOVE, flow))

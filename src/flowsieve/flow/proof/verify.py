@@ -317,7 +317,7 @@ class _Case:
             f"{host} wants it and does not get it; sent to {address_text(family, address)} it gets to {way}"
         )
         where = "; ".join([where, *dict.fromkeys(note for step in steps for note in step.notes)])
-        return Witness(_named(fault.event), publisher, "false negative", where)
+        return Witness(named(fault.event), publisher, "false negative", where)
 
     def _double(self, fault: _Fault) -> Witness:
         publisher, host = self.wiring.hosts[fault.publisher], self.wiring.hosts[fault.host]
@@ -327,7 +327,7 @@ class _Case:
         event = next((event for event in events if event is not None), None)
         address = address_text(self.encoding.family, self._sent_to(fault.dz, event))
         where = f"sent to {address} it gets to {host} more than once"
-        return Witness(_named(event), publisher, "duplicate", where)
+        return Witness(named(event), publisher, "duplicate", where)
 
     def _sent_to(self, dz: Dz, event: EventValues | None) -> int:
         """What an event in a cell is sent to; if it cannot be named, something else in that cell."""
@@ -362,7 +362,7 @@ class _Case:
             event = meet(self.plan, dz, []) if dz else None
         address = address_text(space.family, address_of(space.family, begin >> 64, begin & (2**64 - 1)))
         where = f"a packet to {address} goes round {' > '.join([*ring, ring[0]])}"
-        return Witness(_named(event), None, "loop", where)
+        return Witness(named(event), None, "loop", where)
 
 
 def _stray(switch: str, flow: Flow) -> Witness:
@@ -370,7 +370,7 @@ def _stray(switch: str, flow: Flow) -> Witness:
     return Witness(None, None, "stray", where)
 
 
-def _named(event: EventValues | None) -> dict[str, object] | None:
+def named(event: EventValues | None) -> dict[str, object] | None:
     """An event in plain values; a string that only its hash is known of is described."""
     if event is None:
         return None

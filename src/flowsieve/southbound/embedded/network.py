@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from flowsieve.errors import BadInput, BadTopology
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow, FlowKey
-from flowsieve.flow.flat import Words, address_of
+from flowsieve.flow.flat import Words
 from flowsieve.flow.wiring import HOP_LIMIT, Wiring
 from flowsieve.header.address import WIDTH, address_text
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.batch import Batch, JoinedTables
 from flowsieve.southbound.embedded.clock import VirtualClock
-from flowsieve.southbound.embedded.plain_walk import walk_plainly
+from flowsieve.southbound.embedded.masked_walk import MaskedPackets, walk_masked
 from flowsieve.southbound.embedded.switch import Switch
 from flowsieve.southbound.embedded.worker import Worker
 from flowsieve.southbound.fabric import Ticket
@@ -156,9 +156,8 @@ class EmbeddedNetwork:
         hi, lo = (np.require(half, np.uint64, ["C", "W"]) for half in (hi, lo))
         joined, limit = self._joined_tables(family), self.hop_limit
         if joined is None:
-            to = [address_of(family, *key) for key in zip(hi.tolist(), lo.tolist(), strict=True)]
-            packets = zip(start.tolist(), sources or [0] * len(to), to, strict=True)
-            batch = walk_plainly(self._wiring, self._switches, family, packets, limit, self._slot_packets)
+            packets = MaskedPackets(start, hi, lo, sources, family)
+            batch = walk_masked(self._wiring, self._switches, packets, limit, self._slot_packets)
         else:
             batch, entry_packets = joined.walk(start, hi, lo, limit, self._slot_packets)
             for switch, begin, end in zip(self._switches, joined.rows, joined.rows[1:], strict=False):
@@ -189,14 +188,13 @@ class EmbeddedNetwork:
         """A packet comes in at a switch, having passed others."""
         number = int(self._wiring.at[slot])
         switch = self._switches[number]
-        flow = switch.look_up(packet.family, packet.destination, packet.source)
-        if flow is None:
-            return
-        switch.count(flow)
-        if flow.actions and self.hop_limit - passed <= 1:
+        met = switch.met(packet.family, packet.destination, packet.source)
+        for flow in met:
+            switch.count(flow)
+        if any(flow.actions for flow in met) and self.hop_limit - passed <= 1:
             self.expired += 1
             return
-        for port in flow.ports:
+        for port in (port for flow in met for port in flow.ports):
             out = int(self._wiring.first[number]) + port - 1
             if out != slot:
                 self._slot_packets[out] += 1

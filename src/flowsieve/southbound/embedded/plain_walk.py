@@ -1,6 +1,6 @@
 """Packets walked through the tables one by one, each look-up as the switch does it: for tables of any matches.
 
-The plain twin of `walk_kernel.walk`, which walks tables of prefixes alone.
+The plain twin of `walk_kernel.walk`, which walks tables of prefixes alone, and of `masked_walk.walk_masked`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ def walk_plainly(
         while under_way:
             came, hops = under_way.popleft()
             switch = switches[at[came]]
-            flow = switch.look_up(family, destination, source)
-            if flow is None:
-                continue
-            switch.count(flow)
-            if flow.actions and hops <= 1:
+            met = switch.met(family, destination, source)
+            for flow in met:
+                switch.count(flow)
+            if any(flow.actions for flow in met) and hops <= 1:
                 expired += 1
                 continue
-            for slot in (first[at[came]] + port - 1 for port in flow.ports):
+            for slot in (first[at[came]] + port - 1 for flow in met for port in flow.ports):
                 if slot == came:
                     continue
                 if far[slot] < 0:

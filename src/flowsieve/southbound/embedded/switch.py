@@ -1,4 +1,4 @@
-"""One switch: its table and counters, as OpenFlow 1.4 has them."""
+"""One switch: its tables and counters, as OpenFlow 1.4 has them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from flowsieve.errors import SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, FlowKey
+from flowsieve.flow.entry import CONTENT_TABLE, Flow, FlowKey
 from flowsieve.flow.flat import FlatTable, FlowColumns, flatten
 from flowsieve.header.match import MaskedMatch, Rank
 
 
 class _Place(NamedTuple):
-    """The entries of one priority and rank, by the values of their matches."""
+    """The entries of one table, priority and rank, by the values of their matches."""
 
+    table: int
     priority: int
     family: int
     rank: Rank
@@ -25,10 +26,11 @@ class _Place(NamedTuple):
 
 
 class Switch:
-    """A table of entries, told apart by match and priority.
+    """Tables of entries, told apart by table, match and priority.
 
     A second install of an entry replaces the first; a modify or remove of an entry that is not there does
-    nothing; replaced and modified entries keep their counters. A packet that no entry matches is dropped.
+    nothing; replaced and modified entries keep their counters. A packet comes to the content's table first, and from an
+    entry to the table that this lets it go on in; where no entry of a table matches, it goes no further.
     """
 
     def __init__(self, name: str, ports: int, capacity: int | None = None) -> None:
@@ -39,9 +41,11 @@ class Switch:
         self._flows: dict[FlowKey, Flow] = {}
         self._packets: dict[FlowKey, int] = {}
         # Entries of one place exclude each other, so a look-up asks each place once, best first.
-        self._places: list[_Place] = []
-        self._at: dict[tuple[int, int, Rank], _Place] = {}
-        self._masked = 0  # how many entries match more than a destination prefix
+        self._places: dict[int, list[_Place]] = {}  # by the table
+        self._at: dict[tuple[int, int, int, Rank], _Place] = {}
+        self._unflat = (
+            0  # how many entries match more than a destination prefix, or lie in or lead to other tables
+        )
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
         # Matched since the last change, by row of the table.
@@ -73,9 +77,20 @@ class Switch:
                 raise TableFull(switch=self.name, needed=own + 1, capacity=room)
             self._put_in(key, flow)
 
-    def look_up(self, family: int, destination: int, source: int = 0) -> Flow | None:
-        """The entry that a packet meets; the twin of `flow.flat.look_up`."""
-        for _, of_family, (_, source_mask, destination_mask), flows in self._places:
+    def met(self, family: int, destination: int, source: int = 0) -> list[Flow]:
+        """The entries that a packet meets, one in each table that it comes to; the twin of `flow.table_chain.met`."""
+        found: list[Flow] = []
+        table: int | None = CONTENT_TABLE
+        while table is not None and (flow := self.look_up(family, destination, source, table)) is not None:
+            found.append(flow)
+            table = flow.onward
+        return found
+
+    def look_up(
+        self, family: int, destination: int, source: int = 0, table: int = CONTENT_TABLE
+    ) -> Flow | None:
+        """The entry of a table that a packet meets; the twin of `flow.flat.look_up`."""
+        for _, _, of_family, (_, source_mask, destination_mask), flows in self._places.get(table, ()):
             if of_family == family:
                 value = destination & destination_mask
                 if source_mask:
@@ -95,7 +110,7 @@ class Switch:
 
     def flat(self, family: int) -> FlatTable | None:
         """The table laid out flat, if its entries can be; its rows are `flows`. Made anew only after a change."""
-        if self._masked:
+        if self._unflat:
             return None
         if self._columns is None:
             self._columns = FlowColumns.of(self.flows, self.ports)
@@ -118,15 +133,14 @@ class Switch:
     def _put_in(self, key: FlowKey, flow: Flow) -> None:
         self._change()
         match = flow.match
-        where = flow.priority, match.family, match.rank
+        where = flow.table, flow.priority, match.family, match.rank
         place = self._at.get(where)
         if place is None:
             place = self._at[where] = _Place(*where, {})
-            insort(self._places, place, key=_last_first)
+            insort(self._places.setdefault(flow.table, []), place, key=_last_first)
         place.flows[match.value] = flow
-        if key not in self._packets:
-            self._packets[key] = 0
-            self._masked += isinstance(match, MaskedMatch)
+        self._packets.setdefault(key, 0)
+        self._unflat += _unflat(flow) - (key in self._flows and _unflat(self._flows[key]))
         self._flows[key] = flow
         self.peak = max(self.peak, len(self._flows))
 
@@ -134,13 +148,13 @@ class Switch:
         self._change()
         flow = self._flows.pop(key)
         del self._packets[key]
-        self._masked -= isinstance(flow.match, MaskedMatch)
-        where = flow.priority, flow.match.family, flow.match.rank
+        self._unflat -= _unflat(flow)
+        where = flow.table, flow.priority, flow.match.family, flow.match.rank
         place = self._at[where]
         del place.flows[flow.match.value]
         if not place.flows:
             del self._at[where]
-            self._places.remove(place)
+            self._places[flow.table].remove(place)
 
     def _change(self) -> None:
         """Forget what is true of the table as it is; it is about to change."""
@@ -153,6 +167,10 @@ class Switch:
             for flow, packets in zip(self._flows.values(), self._row_packets.tolist(), strict=True):
                 self._packets[flow.key] += packets
             self._row_packets = None
+
+
+def _unflat(flow: Flow) -> bool:
+    return isinstance(flow.match, MaskedMatch) or flow.table != CONTENT_TABLE or flow.onward is not None
 
 
 def _last_first(place: _Place) -> tuple[int, ...]:

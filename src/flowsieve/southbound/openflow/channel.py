@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from operator import attrgetter
 
 from flowsieve.errors import DetoursRefused, GuardRefused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.detours import Protection
@@ -65,6 +66,7 @@ from flowsieve.southbound.openflow.wire import CONTENT_TABLE, GUARD_COOKIE, Moni
 from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_WAITING = 1024  # requests to one switch
+SORT_KEY = attrgetter("sort_key")
 OPEN = tuple(entry for group in GROUPS for entry in guard_entries(Guard(group)))  # takes in everything
 
 
@@ -254,7 +256,7 @@ class Channel:
             if self._session is session:
                 self.unknown = None
             self.foreign = foreign_in(listed.entries, groups)
-            return tuple(sorted(sorting.flows, key=_by_key)), len(sorting.remove)
+            return tuple(sorted(sorting.flows, key=SORT_KEY)), len(sorting.remove)
 
     async def look(self, groups: Sequence[Prefix], leisure: Leisure) -> tuple[tuple[Flow, ...], int]:
         """What `read` would give, and how many entries it would remove; what is unknown stays so."""
@@ -263,7 +265,7 @@ class Channel:
         self.foreign = foreign_in(listed.entries, groups)
         there = within(listed.entries, groups)
         sorting = sorted_out(there, await leisure.each(_flow_of, there))
-        return tuple(sorted(sorting.flows, key=_by_key)), len(sorting.remove)
+        return tuple(sorted(sorting.flows, key=SORT_KEY)), len(sorting.remove)
 
     async def list_ports(self, *, looking: bool = False) -> tuple[Port, ...]:
         """The ports that the switch has; whoever is only looking holds nobody up."""
@@ -449,8 +451,3 @@ class Channel:
 
 def _flow_of(entry: SwitchEntry) -> Flow | None:
     return entry.flow
-
-
-def _by_key(flow: Flow) -> tuple[tuple[int, ...], int]:
-    """The order of `Flow.key`, by plain numbers for speed: tables are large."""
-    return flow.match.sort_key, flow.priority

@@ -181,7 +181,7 @@ def _regrouped(entry: SwitchEntry, packer: Packer) -> SwitchEntry | None:
     """A content entry that sends as it should; None if it does, or does what no flow says."""
     if entry.table != CONTENT_TABLE or not entry.ours or entry.service or (flow := entry.flow) is None:
         return None
-    right = entry._replace(instructions=packer.instructions(flow.actions))
+    right = entry._replace(instructions=packer.instructions(flow))
     return right if _done(right) != _done(entry) else None
 
 

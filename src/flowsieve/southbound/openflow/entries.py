@@ -9,15 +9,17 @@ from typing import NamedTuple
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.entry import LABEL_TABLES, Action, Deliver, Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import PREFIX_MASKS, Masked, Match, PrefixMatch, match_on
+from flowsieve.header.tag import LABEL_GROUPS
 from flowsieve.southbound.openflow.packed import (
     DESTINATIONS,
     SET_DESTINATION,
     SET_ETH_DST,
     SHAPES,
     SOURCES,
+    goto,
     match_bytes,
 )
 from flowsieve.southbound.openflow.wire import (
@@ -40,6 +42,7 @@ _STATS = struct.Struct(
 _MATCH_AT = _STATS.size - 4
 _FAMILIES = {struct.pack("!H", number): family for family, number in ETH_TYPES.items()}
 _ETH_TYPE = bytes.fromhex("80000a02")
+_GOTO = goto(0)
 # By class and number of a field: the family, and whether it is the source.
 _ADDRESSES = {
     0x8000 << 7 | number: (family, numbers is SOURCES)
@@ -85,6 +88,11 @@ class SwitchEntry(NamedTuple):
         return self.cookie & NOT_OWNER == GUARD_COOKIE and self.table == ADMISSION_TABLE
 
     @property
+    def labelled(self) -> bool:
+        """Whether it is in a table for labels, and about labels."""
+        return self.table in LABEL_TABLES and _in_groups(self.destination, LABEL_GROUPS)
+
+    @property
     def destination(self) -> Prefix | None:
         """The prefix that holds every destination it matches, whatever else it asks for; None if there is none."""
         parts = _parts(self.match)
@@ -93,10 +101,11 @@ class SwitchEntry(NamedTuple):
     @property
     def flow(self) -> Flow | None:
         """The entry as a flow; None if it matches or does what flows cannot say."""
-        match, actions = match_in(self.match), _actions(self.instructions)
-        if match is None or actions is None:
+        applied, onward = _goes_on(self.instructions)
+        match, actions = match_in(self.match), _actions(applied)
+        if match is None or actions is None or (onward is not None and onward <= self.table):
             return None
-        return Flow(match, self.priority, actions, self.owner)
+        return Flow(match, self.priority, actions, self.owner, self.table, onward)
 
 
 def entries_in(body: bytes) -> Iterator[SwitchEntry]:
@@ -125,7 +134,7 @@ def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[Swi
     return [
         entry
         for entry in entries
-        if entry.table in (ADMISSION_TABLE, CONTENT_TABLE)
+        if (entry.table in (ADMISSION_TABLE, CONTENT_TABLE) or entry.labelled)
         and not entry.admits
         and ((entry.ours and not entry.service) or _in_groups(entry.destination, wide))
     ]
@@ -212,6 +221,13 @@ def _leading(part: Masked) -> Prefix:
     width = WIDTH[part.family]
     free = (PREFIX_MASKS[part.family][-1] ^ part.mask).bit_length()
     return Prefix(part.family, part.value >> free, width - free)
+
+
+def _goes_on(instructions: bytes) -> tuple[bytes, int | None]:
+    """What instructions do at once, and in which table they let a packet go on; None if in none."""
+    if len(instructions) >= len(_GOTO) and instructions[-8:-4] == _GOTO[:4]:
+        return instructions[:-8], instructions[-4]
+    return instructions, None
 
 
 @lru_cache(maxsize=1 << 16)

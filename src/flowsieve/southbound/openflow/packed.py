@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Action, Deliver, Output
+from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.header.address import WIDTH
 from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
 from flowsieve.southbound.openflow.wire import (
@@ -105,36 +105,40 @@ def match_bytes(match: Match) -> bytes:
     return struct.pack("!HH", ofp.OFPMT_OXM, 4 + len(body)) + body + bytes(-(4 + len(body)) % 8)
 
 
-def _mark(owner: int | None) -> bytes:
+def _mark(owner: int | None, table: int) -> bytes:
     """The cookie of an owner's entry, its mask and the table."""
-    return struct.pack("!QQB", cookie_of(owner), 0, CONTENT_TABLE)
+    return struct.pack("!QQB", cookie_of(owner), 0, table)
 
 
 class Packer:
     """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first.
 
-    What goes to one of the ports that are `grouped` is sent to that port's group.
+    A packet that goes on in later tables comes to that of the content first, so those decrement nothing. What goes to
+    one of the ports that are `grouped` is sent to that port's group.
     """
 
     def __init__(self, decrement: bool = True, grouped: Collection[int] = ()) -> None:
         self.decrement = decrement
         self.grouped = frozenset(grouped)
         # By the actions, plain outputs as their ports alone: numbers are found faster than values.
-        self._instructions: dict[tuple[int | Deliver, ...], bytes] = {}
+        self._instructions: dict[tuple[tuple[int | Deliver, ...], int, int | None], bytes] = {}
 
     def pack(self, first_xid: int, ops: Sequence[FlowOp], bundle: int | None = None) -> bytes:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
         parts: list[bytes] = []
         put, known = parts.append, self._instructions.get
-        seen: dict[int, tuple[object, bytes]] = {}  # actions of this batch; many entries have the same ones
+        # Actions of this batch, and whence and where they let go on; many entries have the same ones.
+        seen: dict[tuple[int, int, int | None], tuple[object, bytes]] = {}
         flow_mod, bundle_add = _FLOW_MOD.pack, _BUNDLE_ADD.pack
         install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
         owner: int | None = 0
-        mark = _mark(owner)
+        table = CONTENT_TABLE
+        mark = _mark(owner, table)
         for xid, op in enumerate(ops, first_xid):
             flow, kind = op.flow, op.kind
-            if flow.owner != owner:
-                owner, mark = flow.owner, _mark(flow.owner)
+            if flow.owner != owner or flow.table != table:
+                owner, table = flow.owner, flow.table
+                mark = _mark(owner, table)
             match = flow.match
             # As `match_bytes` does it, without joining what is joined below.
             if isinstance(match, PrefixMatch):
@@ -149,11 +153,12 @@ class Packer:
                 command, instructions = remove, b""
             else:
                 command = install if kind is OpKind.INSTALL else modify
-                same, instructions = seen.get(id(flow.actions), NOTHING)
+                place = id(flow.actions), table, flow.onward
+                same, instructions = seen.get(place, NOTHING)
                 if same is not flow.actions:
-                    actions = _keyed(flow.actions)
-                    instructions = known(actions) or self._pack_instructions(actions)
-                    seen[id(flow.actions)] = flow.actions, instructions
+                    whole = _keyed(flow.actions), table, flow.onward
+                    instructions = known(whole) or self._pack_instructions(*whole)
+                    seen[place] = flow.actions, instructions
             size = 48 + match_size + len(instructions)
             if bundle is not None:
                 put(bundle_add(_BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS))
@@ -163,17 +168,18 @@ class Packer:
             parts += (head, before, address, behind, instructions)
         return b"".join(parts)
 
-    def instructions(self, actions: Sequence[Action]) -> bytes:
-        """What an entry with these actions does."""
-        keyed = _keyed(actions)
-        return self._instructions.get(keyed) or self._pack_instructions(keyed)
+    def instructions(self, flow: Flow) -> bytes:
+        """What an entry does."""
+        whole = _keyed(flow.actions), flow.table, flow.onward
+        return self._instructions.get(whole) or self._pack_instructions(*whole)
 
-    def _pack_instructions(self, actions: tuple[int | Deliver, ...]) -> bytes:
-        if not actions:
+    def _pack_instructions(self, actions: tuple[int | Deliver, ...], table: int, onward: int | None) -> bytes:
+        if not actions and onward is None:
             return b""  # an entry without instructions drops
         if len(self._instructions) >= _MOST_REMEMBERED:
             self._instructions.clear()
-        parts = [struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if self.decrement else b""]
+        counted = self.decrement and table == CONTENT_TABLE
+        parts = [struct.pack("!HH4x", ofp.OFPAT_DEC_NW_TTL, 8) if counted else b""]
         for action in actions:
             port = action
             if isinstance(action, Deliver):
@@ -184,13 +190,20 @@ class Packer:
             else:
                 parts.append(struct.pack("!HHIH6x", ofp.OFPAT_OUTPUT, 16, port, ofp.OFPCML_MAX))
         body = b"".join(parts)
-        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body
-        self._instructions[actions] = packed
+        packed = struct.pack("!HH4x", ofp.OFPIT_APPLY_ACTIONS, 8 + len(body)) + body if body else b""
+        if onward is not None:
+            packed += goto(onward)
+        self._instructions[actions, table, onward] = packed
         return packed
 
 
 def _keyed(actions: Sequence[Action]) -> tuple[int | Deliver, ...]:
     return tuple([action.port if isinstance(action, Output) else action for action in actions])
+
+
+def goto(table: int) -> bytes:
+    """The instruction that lets a packet go on in a table."""
+    return struct.pack("!HHB3x", ofp.OFPIT_GOTO_TABLE, 8, table)
 
 
 def _readdress(action: Deliver) -> bytes:

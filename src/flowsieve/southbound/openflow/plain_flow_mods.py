@@ -46,10 +46,10 @@ def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
         if part is not None and part.mask:
             value, mask = (address_text(family, number) for number in (part.value, part.mask))
             fields[name] = (value, mask) if part.mask + 1 != 1 << WIDTH[family] else value
-    instructions = []
-    if op.kind is not OpKind.REMOVE and op.flow.actions:
-        actions = [parser.OFPActionDecNwTtl()] if decrement else []
-        for action in op.flow.actions:
+    flow, instructions = op.flow, []
+    if op.kind is not OpKind.REMOVE and (flow.actions or flow.onward is not None):
+        actions = [parser.OFPActionDecNwTtl()] if decrement and flow.table == CONTENT_TABLE else []
+        for action in flow.actions:
             if isinstance(action, Deliver):
                 where = FIELDS[action.address.family]
                 address = address_text(action.address.family, action.address.first)
@@ -59,6 +59,9 @@ def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
                 actions += [parser.OFPActionGroup(LINK_GROUPS[action.port])]
             else:
                 actions += [parser.OFPActionOutput(action.port)]
-        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)]
-    match, cookie = parser.OFPMatch(**fields), cookie_of(op.flow.owner)
-    return entry_mod(COMMANDS[op.kind], CONTENT_TABLE, cookie, op.flow.priority, match, instructions)
+        if actions:
+            instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+        if flow.onward is not None:
+            instructions.append(parser.OFPInstructionGotoTable(flow.onward))
+    match, cookie = parser.OFPMatch(**fields), cookie_of(flow.owner)
+    return entry_mod(COMMANDS[op.kind], flow.table, cookie, flow.priority, match, instructions)

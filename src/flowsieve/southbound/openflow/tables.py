@@ -1,4 +1,4 @@
-"""The two tables of a switch: events are admitted in the first and sent on in the second.
+"""The tables of a switch: events are admitted in the first and sent on in the second, labels also in later ones.
 
 A controller of before had its content entries in the first. They are taken over at once and as they are: what packets
 meet there is what they meet in the second table from then on.
@@ -7,6 +7,7 @@ meet there is what they meet in the second table from then on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from flowsieve.flow.entry import Flow
@@ -29,13 +30,18 @@ def sorted_out(entries: Sequence[SwitchEntry], flows: Sequence[Flow | None]) -> 
     """
     said = list(zip(entries, flows, strict=True))
     first = [(entry, flow) for entry, flow in said if entry.table == ADMISSION_TABLE]
-    old = [(entry, flow) for entry, flow in first if entry.owner is not None and flow is not None]
+    old = [
+        (entry, flow)
+        for entry, flow in first
+        if entry.owner is not None and flow is not None and flow.onward is None
+    ]
     owners = {entry.owner for entry, _ in old}
     replaced = {(entry.match, entry.priority) for entry, _ in old}
-    keep = [flow for _, flow in old]
+    keep = [replace(flow, table=CONTENT_TABLE) for _, flow in old]
     remove: list[SwitchEntry] = []
     for entry, flow in said:
-        if entry.table == CONTENT_TABLE and (entry.match, entry.priority) not in replaced:
+        taken_over = entry.table == CONTENT_TABLE and (entry.match, entry.priority) in replaced
+        if entry.table != ADMISSION_TABLE and not taken_over:
             if flow is None or (entry.owner is not None and entry.owner in owners):
                 remove.append(entry)
             else:

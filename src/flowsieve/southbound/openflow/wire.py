@@ -16,6 +16,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
 
 from flowsieve.errors import SwitchError
+from flowsieve.flow import entry as flow_entry
 from flowsieve.flow.diff import OpKind
 from flowsieve.southbound.openflow.roles import RoleReply, RoleStatus, role_and_generation
 
@@ -28,7 +29,7 @@ NOT_OWNER = 0xFFFF_FFFF_0000_FFFF  # the part of a cookie that does not say whos
 DETOUR_COOKIE = COOKIE | 3  # on those that lead around dead links; bits before the last four say around which
 DETOUR_COOKIES = 0xFFFF_FFFF_FFFF_000F  # the bits by which these are told
 ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
-CONTENT_TABLE = 1  # where events are sent on
+CONTENT_TABLE = flow_entry.CONTENT_TABLE  # where events are sent on
 DETOUR_TABLE = 2  # where those are sent that go around a dead link
 LAST_LINK_PORT = 0xFFF  # of a link that is sent over by a group
 LINK_GROUPS = range(0xF1050000, 0xF1050000 + LAST_LINK_PORT + 1)  # by their ports

@@ -1,0 +1,45 @@
+"""How a network is labelled: the tree that labels go along, and the bit of each host. The tables follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flowsieve.errors import BadInput
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.tables.receiver_tables import receiver_tables
+from flowsieve.header.receivers import ReceiverLabels, Sets
+from flowsieve.network.locality import sets_by_locality
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree, center_tree
+
+# Puts the hosts on a tree into sets of so many at most.
+SetAssignment = Callable[[Topology, SpanningTree, int], Sets]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """A network, the tree of its labels, and the bits that stand for its hosts; it changes with the network alone."""
+
+    topology: Topology
+    tree: SpanningTree
+    labels: ReceiverLabels
+
+    def __post_init__(self) -> None:
+        served = {host for host, switch in self.topology.hosts.items() if switch in self.tree}
+        if served != set(self.labels.hosts):
+            wrong = min(served ^ set(self.labels.hosts))
+            raise BadInput(
+                f"host {wrong!r} has no bit though the tree reaches it, or one though it does not; right is one "
+                "for each host on the tree"
+            )
+
+    @classmethod
+    def make(cls, topology: Topology, assign: SetAssignment = sets_by_locality) -> Labelling:
+        """The labels of a network on its centre tree; `assign` says which hosts share a set."""
+        tree = center_tree(topology)
+        return cls(topology, tree, ReceiverLabels.make(lambda most: assign(topology, tree, most)))
+
+    def tables(self) -> dict[str, tuple[Flow, ...]]:
+        """The entries of all switches."""
+        return receiver_tables(self.topology, self.tree, self.labels)

@@ -1,0 +1,83 @@
+"""Why a host did or did not get an event that is labelled with its receivers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from flowsieve.content.event import check_event
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_view import LabelView
+from flowsieve.flow.proof.explain import Explanation, Hop, Miss
+from flowsieve.flow.table_chain import met
+from flowsieve.flow.wiring import HOP_LIMIT
+from flowsieve.header.address import address_text
+from flowsieve.network.tree import endpoints_behind
+
+
+def explain_labels(view: LabelView, host: str, values: Mapping[str, object]) -> Explanation:
+    """Follow an event that a host publishes: a hop for each entry that sends it on, or for the one that does not."""
+    values = check_event(view.schema, values)
+    view.topology.endpoint(host)
+    wanted = view.wanted(host, values)
+    if not any(each.endpoint == host and each.holds(values, ()) for each in view.advertisements):
+        why = f"no advertisement of {host} holds the event, so it is not published"
+        return Explanation(False, (), (), (), tuple(Miss(each.endpoint, each.id, why) for each in wanted))
+    labels = view.labels.addresses({each.endpoint: None for each in wanted})
+    hops = tuple(hop for label in labels for hop in _hops(view, host, label, wanted))
+    reached = {to for hop in hops for to in hop.out}
+    delivered = tuple(name for name in view.topology.attached if name in reached)
+    return Explanation(
+        published=True,
+        hops=hops,
+        delivered=delivered,
+        matches=tuple(each.id for each in wanted if each.endpoint in delivered),
+        missed=tuple(
+            Miss(each.endpoint, each.id, _reason(view, host, each.endpoint))
+            for each in wanted
+            if each.endpoint not in delivered
+        ),
+    )
+
+
+def _hops(view: LabelView, host: str, label: int, wanted: list[Interest]) -> Iterator[Hop]:
+    """The way of a packet, nearest first; no link is followed twice."""
+    topology, text = view.topology, address_text(view.labels.family, label)
+    arrivals = deque([(topology.endpoint(host).switch, host, 1)])
+    seen = set()
+    while arrivals:
+        switch, came_from, hops = arrivals.popleft()
+        if (switch, came_from) in seen or hops > HOP_LIMIT:
+            continue
+        seen.add((switch, came_from))
+        flows = met(view.tables.get(switch, ()), view.labels.family, label)
+        sending = [(flow, out) for flow in flows if (out := _out(view, switch, came_from, flow))]
+        for flow, out in sending:
+            served = tuple(
+                each.id
+                for to in out
+                for each in wanted
+                if each.endpoint in endpoints_behind(topology, view.tree, switch, topology.port(switch, to))
+            )
+            yield Hop(switch, came_from, text, flow, out, served)
+            arrivals.extend((to, switch, hops + 1) for to in out if to not in topology.attached)
+        if not sending:
+            yield Hop(switch, came_from, text, flows[-1] if flows else None, (), ())
+
+
+def _out(view: LabelView, switch: str, came_from: str, flow: Flow) -> tuple[str, ...]:
+    """Where an entry sends what comes from a neighbour."""
+    near = view.topology.neighbours(switch)
+    there = (near[port - 1] for port in flow.ports if 1 <= port <= len(near))
+    return tuple(to for to in there if to != came_from)
+
+
+def _reason(view: LabelView, publisher: str, host: str) -> str:
+    """Why a host that is named does not get an event: the first switch on its way that does not send it on."""
+    for switch, port in view.way(publisher, host):
+        flows = view.tables.get(switch, ())
+        (label,) = view.labels.addresses([host])
+        if not any(port in flow.ports for flow in met(flows, view.labels.family, label)):
+            return f"{switch} does not send it to {view.topology.neighbour(switch, port)}, behind which {host} is"
+    return f"nothing leads from {publisher} to {host}"

@@ -1,0 +1,233 @@
+"""A proof, over all sets of receivers, that tables for labels deliver to these and to nobody else.
+
+For each switch, port and set of hosts it is worked out which of all labels are sent out of the port. That has to be
+exactly those that name a host behind the port on the tree. Then every receiver gets its copy along the tree, once, and
+nothing loops: what the design says of trees does the rest, and publishers name exactly who wants an event.
+
+What is counted, in the words of `flow.proof.verify`:
+false_negatives: pairs of a publishing host and another for which there is an event that both an advertisement of the
+    one and a subscription of the other match, and a set of receivers with which it gets stuck on its way on the tree.
+duplicates: such pairs for which there is a set of receivers with which two copies are sent somewhere on that way.
+strays: ports of switches out of which not exactly those labels are sent, once, that name somebody behind them; whether
+    or not somebody wants to be sent something there now.
+loops: switches that a label comes to without end. It is sought among those that are sent where nobody is whom they
+    name: no others leave the tree.
+undecided: switches of which nobody can tell what they do to labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from flowsieve.errors import BadInput
+from flowsieve.flow.label_view import LabelView
+from flowsieve.flow.proof.cubes import Cube, TooManyCubes
+from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
+from flowsieve.flow.proof.verify import Verdict, Witness, named
+from flowsieve.flow.table_chain import met
+from flowsieve.flow.tables.receiver_tables import LabelledPort, labelled_ports
+from flowsieve.header.address import WIDTH, address_text
+from flowsieve.index.witness import EventValues, meet_anywhere
+
+MOST_STRAYS_FOLLOWED = 64
+MOST_NAMED = 5
+Port = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What goes wrong at a port of a switch: labels that are not sent, are sent twice, or stray; and one of them."""
+
+    switch: str
+    port: int
+    labels: Cube
+    label: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Harmed:
+    """A pair of hosts, an event between them, and a label with which it fails at a port."""
+
+    publisher: str
+    host: str
+    event: EventValues | None
+    fault: _Fault
+    label: int
+
+
+@dataclass(slots=True)
+class _Findings:
+    """All that is wrong with tables, port by port, and the switches of which nobody can tell."""
+
+    unsent: list[_Fault] = field(default_factory=list)
+    doubled: list[_Fault] = field(default_factory=list)
+    strays: list[_Fault] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+    @property
+    def ports(self) -> set[Port]:
+        """The ports at which something is wrong."""
+        return {(each.switch, each.port) for each in (*self.unsent, *self.doubled, *self.strays)}
+
+
+def verify_labels(view: LabelView) -> Verdict:
+    """Prove that tables for labels send each label to exactly those whom it names."""
+    found = _Findings()
+    for switch, ports in labelled_ports(view.topology, view.tree).items():
+        _look_at(view, switch, ports, found)
+    losses, doubles = list(_harmed(view, found.unsent)), list(_harmed(view, found.doubled))
+    looping, loop = _loops(view, found.strays)
+    worst: list[Iterable[Witness]] = [
+        (_loss(view, each) for each in losses),
+        (_double(view, each) for each in doubles),
+        loop,
+        (_stray(view, each) for each in found.strays),
+        # What harms no pair of hosts that talk to each other now would harm the next.
+        (_latent(view, each, "does not send it to") for each in found.unsent),
+        (_latent(view, each, "sends it twice to") for each in found.doubled),
+        (Witness(None, None, "undecided", why) for why in found.undecided),
+    ]
+    return Verdict(
+        false_negatives=len(losses),
+        duplicates=len(doubles),
+        loops=len(looping),
+        strays=len(found.ports),
+        undecided=tuple(found.undecided),
+        witness=next((witness for some in worst for witness in some), None),
+    )
+
+
+def _look_at(view: LabelView, switch: str, ports: list[LabelledPort], found: _Findings) -> None:
+    """Compare what a switch does to all labels with what it should, set by set; numbers that no set has name nobody."""
+    behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
+    flows = by_set(view.labels, view.tables.get(switch, ()))
+    for number, some in enumerate(flows):
+        group = view.labels.group(number)
+        whole = cube_of(group)
+        try:
+            sends = sends_of(some, group)
+        except (BadInput, TooManyCubes) as error:
+            found.undecided.append(f"{switch}: {str(error) or 'labels fare in too many ways to follow'}")
+            return
+        expected = {port: masks[number] for port, masks in behind if number in masks}
+        for port in sorted(sends.keys() | expected.keys()):
+            mask, done = expected.get(port, 0), sends.get(port) or PortSends([whole])
+            missed = [(cube, label) for cube in done.unsent if (label := cube.with_some(mask)) is not None]
+            astray = [cube for region in done.sent for cube in region if not cube.value & mask]
+            found.unsent += [_Fault(switch, port, cube, label) for cube, label in missed]
+            found.doubled += [_Fault(switch, port, cube, cube.value) for cube in done.doubled(whole)]
+            found.strays += [_Fault(switch, port, cube, cube.value) for cube in astray[:1]]
+
+
+def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
+    """The pairs of hosts that want to talk to each other and have a fault on their way."""
+    if not faults:
+        return
+    at: dict[Port, list[_Fault]] = {}
+    for fault in faults:
+        at.setdefault((fault.switch, fault.port), []).append(fault)
+    for publisher in sorted({each.endpoint for each in view.advertisements}):
+        for host in sorted({each.endpoint for each in view.subscriptions} - {publisher}):
+            place = view.labels.place(host)
+            own = cube_of(view.labels.group(place.set))
+            (bit,) = view.labels.masks([host]).values()
+            on_way = (fault for step in view.way(publisher, host) for fault in at.get(step, ()))
+            hit = next(
+                (
+                    (fault, label)
+                    for fault in on_way
+                    if (both := fault.labels.meet(own)) is not None
+                    and (label := both.with_some(bit)) is not None
+                ),
+                None,
+            )
+            if hit is not None and (event := _between(view, publisher, host)) is not None:
+                yield _Harmed(publisher, host, event, *hit)
+
+
+def _between(view: LabelView, publisher: str, host: str) -> EventValues | None:
+    """An event that one host may publish and another wants, if there is one."""
+    offers = [each.filters for each in view.advertisements if each.endpoint == publisher]
+    wants = [each.filters for each in view.subscriptions if each.endpoint == host]
+    events = (meet_anywhere(view.schema, [*offer, *want]) for offer in offers for want in wants)
+    return next((event for event in events if event is not None), None)
+
+
+def _loops(view: LabelView, strays: list[_Fault]) -> tuple[set[str], list[Witness]]:
+    """The switches that labels which stray come to without end, and one such label."""
+    looping: set[str] = set()
+    found: list[Witness] = []
+    family = view.labels.family
+    for fault in strays[:MOST_STRAYS_FOLLOWED]:
+        # With all bits that are free, since a switch sends a label the further the more it names.
+        label = fault.labels.value | ((1 << WIDTH[family]) - 1) & ~fault.labels.mask
+        endless = _endless(view, label)
+        if endless and not found:
+            names = ", ".join(sorted(endless))
+            text = f"a packet to {address_text(family, label)} goes round without end at {names}"
+            found.append(Witness(None, None, "loop", text))
+        looping |= endless
+    return looping, found
+
+
+def _endless(view: LabelView, label: int) -> set[str]:
+    """The switches that a packet comes to without end, wherever it starts."""
+    topology, family = view.topology, view.labels.family
+    arrivals = {(switch, near) for switch in topology.switches for near in topology.linked(switch)}
+    out = {
+        switch: {
+            near[port - 1]
+            for flow in met(view.tables.get(switch, ()), family, label)
+            for port in flow.ports
+            if 1 <= port <= len(near := topology.neighbours(switch))
+        }
+        for switch in topology.switches
+    }
+    while True:
+        fed = {(to, switch) for switch, came in arrivals for to in out[switch] if to != came and to in out}
+        if fed & arrivals == arrivals:
+            return {switch for switch, _ in arrivals}
+        arrivals &= fed
+
+
+# Witnesses.
+
+
+def _loss(view: LabelView, harmed: _Harmed) -> Witness:
+    lost = f"{harmed.host} wants it and does not get it"
+    where = (
+        f"{lost}; sent to {_shown(view, harmed.label)}, {_done(view, harmed.fault, 'does not send it to')}"
+    )
+    return Witness(named(harmed.event), harmed.publisher, "false negative", where)
+
+
+def _double(view: LabelView, harmed: _Harmed) -> Witness:
+    twice = f"it gets to {harmed.host} more than once"
+    where = f"sent to {_shown(view, harmed.label)} {twice}: {_done(view, harmed.fault, 'sends it twice to')}"
+    return Witness(named(harmed.event), harmed.publisher, "duplicate", where)
+
+
+def _stray(view: LabelView, fault: _Fault) -> Witness:
+    what = f"{_done(view, fault, 'sends it to')}, where nobody is whom it names"
+    return Witness(None, None, "stray", f"of a packet to {_shown(view, fault.label)}, {what}")
+
+
+def _latent(view: LabelView, fault: _Fault, what: str) -> Witness:
+    where = f"of a packet to {_shown(view, fault.label)}, {_done(view, fault, what)}"
+    return Witness(None, None, "stray", where)
+
+
+def _shown(view: LabelView, label: int) -> str:
+    """A label, and whom it names."""
+    names = view.labels.receivers(label)
+    few = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    return f"{address_text(view.labels.family, label)} ({f'for {few}' if names else 'for nobody'})"
+
+
+def _done(view: LabelView, fault: _Fault, what: str) -> str:
+    """What a switch does with a label at a port."""
+    near = view.topology.neighbours(fault.switch)
+    there = 1 <= fault.port <= len(near)
+    far = near[fault.port - 1] if there else f"port {fault.port}, which is not there"
+    return f"{fault.switch} {what} {far}"

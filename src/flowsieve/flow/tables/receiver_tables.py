@@ -1,0 +1,104 @@
+"""The tables of all switches for labels that name receivers: a function of the tree and of the hosts' bits alone.
+
+A packet passes one table for each port behind which a host of its set is, and each says of its port:
+
+    priority 1002   no bit of the hosts behind the port is set     -> the next table
+    priority 1001   any other label of the set                     -> out of the port, and the next table
+
+So a switch has two entries for each port and set, and one for each set in the content's table that hands over to the
+first of them, whatever is subscribed. On a tree each receiver is behind exactly one port of a switch, and nothing is
+sent back, so that no copy doubles or loops though labels stay as they are on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from flowsieve.errors import BadTopology
+from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, Flow, Output
+from flowsieve.header.encoding import CONTENT_PRIORITY
+from flowsieve.header.match import Match
+from flowsieve.header.receivers import ReceiverLabels
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree
+
+HAND_OVER = CONTENT_PRIORITY
+SEND, PASS = CONTENT_PRIORITY + 1, CONTENT_PRIORITY + 2
+
+
+class LabelledPort(NamedTuple):
+    """A port of a switch that hosts are behind on the tree, and its table."""
+
+    table: int
+    port: int
+    hosts: frozenset[str]
+
+
+def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[LabelledPort]]:
+    """The ports of each switch that labels are sent out of, each with its table; those to hosts come last.
+
+    At a host's port a packet may be given another destination, which no later table would know.
+    """
+    below = _hosts_below(topology, tree)
+    everybody = frozenset[str]().union(
+        *(below[switch] for switch in tree.switches if switch not in tree.parent)
+    )
+    found: dict[str, list[LabelledPort]] = {switch: [] for switch in topology.switches}
+    for switch in tree.switches:
+        behind = {child: below[child] for child in tree.children(switch)}
+        if switch in tree.parent:
+            behind[tree.parent[switch]] = everybody - below[switch]
+        behind |= {host: frozenset([host]) for host in topology.attached_at(switch) if host in topology.hosts}
+        ports = [near for near in topology.neighbours(switch) if behind.get(near)]
+        if len(ports) > len(LABEL_TABLES):
+            raise BadTopology(
+                f"switch {switch} sends out of {len(ports)} ports, and each takes a table for labels; "
+                f"a switch has room for {len(LABEL_TABLES)}"
+            )
+        found[switch] = [
+            LabelledPort(table, topology.port(switch, near), behind[near])
+            for table, near in zip(LABEL_TABLES, ports, strict=False)
+        ]
+    return found
+
+
+def _hosts_below(topology: Topology, tree: SpanningTree) -> dict[str, frozenset[str]]:
+    """The hosts at each switch of a tree and below it."""
+    below: dict[str, frozenset[str]] = {}
+    for switch in reversed(tree.switches):
+        own = topology.hosts.keys() & set(topology.attached_at(switch))
+        below[switch] = frozenset(own).union(*(below[child] for child in tree.children(switch)))
+    return below
+
+
+def receiver_tables(
+    topology: Topology, tree: SpanningTree, labels: ReceiverLabels
+) -> dict[str, tuple[Flow, ...]]:
+    """The entries of all switches, last table first: made in this order, a packet is handed over when all is there."""
+    tables = {}
+    for switch, ports in labelled_ports(topology, tree).items():
+        nobody = [labels.none_of(each.hosts) for each in ports]
+        tables[switch] = tuple(
+            flow
+            for number in range(len(labels.sets))
+            for flow in _chain(
+                labels.any_of(number),
+                [(port, match[number]) for port, match in zip(ports, nobody, strict=True) if number in match],
+            )
+        )
+    return tables
+
+
+def _chain(whole: Match, ports: list[tuple[LabelledPort, Match]]) -> Iterator[Flow]:
+    """The entries for one set, `whole`: a packet passes the tables of those ports that some of its hosts are behind.
+
+    Each port comes with the labels that are for nobody behind it.
+    """
+    onward: int | None = None
+    for port, nobody in reversed(ports):
+        yield Flow(nobody, PASS, (), table=port.table, onward=onward)
+        yield Flow(whole, SEND, (Output(port.port),), table=port.table, onward=onward)
+        onward = port.table
+    if onward is not None:
+        yield Flow(whole, HAND_OVER, (), table=CONTENT_TABLE, onward=onward)

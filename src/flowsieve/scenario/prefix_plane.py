@@ -1,0 +1,80 @@
+"""A scenario whose packets are addressed by their dz."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flowsieve.client.batch_packets import Packets, packets_of
+from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
+from flowsieve.control.controller import Controller
+from flowsieve.control.request import Request
+from flowsieve.control.state import ControlState, Outcome, Settings
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.explain import Explanation
+from flowsieve.flow.proof.verify import Verdict
+from flowsieve.flow.tables.compiler import Side, Tables
+from flowsieve.flow.view import NetworkView
+from flowsieve.index.sample import EventSample
+from flowsieve.network.tree import TreeMap, center_tree
+from flowsieve.scenario.index_section import IndexSection
+from flowsieve.scenario.price import Quote, quote
+from flowsieve.scenario.read import Scenario
+from flowsieve.southbound.fabric import Switches
+
+
+class PrefixPlane:
+    """The plane of dz: a `Controller`, and publishers that know the plan and nobody's filters."""
+
+    columns = ("dst",)
+
+    def __init__(self, scenario: Scenario, index: IndexSection, switches: Switches) -> None:
+        self._scenario, self._index = scenario, index
+        self.controller = Controller(_first_state(scenario, index), switches, index.encoding)
+
+    @property
+    def state(self) -> ControlState:
+        return self.controller.state
+
+    @property
+    def operations(self) -> int:
+        return self.controller.operations
+
+    def submit(self, requests: Sequence[Request]) -> Outcome:
+        return self.controller.submit(requests)
+
+    def interests(self, side: Side) -> Mapping[str, Interest]:
+        return self.state.interests(side)
+
+    def packets(self, events: EventBatch) -> Packets:
+        return packets_of(events, self.state.plan, self._index.encoding)
+
+    def tables(self) -> dict[str, tuple[Flow, ...]]:
+        return self.controller.tables()
+
+    def verify(self, tables: Mapping[str, tuple[Flow, ...]]) -> Verdict:
+        return self.controller.verify(tables)
+
+    def explain(self, host: str, values: Mapping[str, object]) -> Explanation:
+        return self.controller.explain(host, values)
+
+    def quote(self, host: str, wanted: Filter) -> Quote:
+        return quote(self._scenario, self._index, self.state, host, wanted)
+
+    def view(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> NetworkView:
+        return self.controller.view(tables)
+
+    def figures(self) -> dict[str, Any]:
+        return {"bits": self._index.plan.bits, "coarsened": self.state.waste()}
+
+
+def _first_state(scenario: Scenario, index: IndexSection) -> ControlState:
+    """The control state that a scenario begins with."""
+    topology, plan = scenario.topology, index.plan
+    one = scenario.trees == 1
+    trees = TreeMap.single(center_tree(topology)) if one else TreeMap.spread(topology, scenario.trees)
+    sample = EventSample.of(plan, index.sample) if index.sample is not None else None
+    settings = Settings(index.budget, scenario.capacity, scenario.tables or Tables.OVERLAY, sample)
+    return ControlState(topology, plan, trees, settings)
