@@ -178,7 +178,7 @@ def _failover_row(failover: Mapping[str, Any]) -> str:
     around = [" - ".join(path) for path in failover["bridged"]]
     return "; ".join(
         [
-            f"{failover['protected']:,} links with a detour",
+            f"links with a detour: {failover['protected']:,}",
             *([f"none for {view.few(without)}"] if without else []),
             *([f"in use: {view.few(around)}"] if around else []),
             f"{failover['groups']:,} groups and {failover['entries']:,} entries",
