@@ -16,6 +16,7 @@ from flowsieve.southbound.openflow.events import (
     BatchApplied,
     BatchRefused,
     EntriesListed,
+    GroupsListed,
     PortsListed,
     Ready,
     RoleTold,
@@ -385,3 +386,10 @@ def test_who_is_the_master_no_more_hears_it_from_a_status_and_from_every_refusal
     notice, refused = heard(connection, refusal)
     assert notice == RoleStatus(SLAVE, None)
     assert isinstance(refused, BatchRefused) and refused.request == bundle
+
+
+def test_a_switch_that_knows_no_groups_has_none(ready):
+    request = ready.list_groups()
+    assert sent(ready) != []
+    refusal = peer.error(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_MULTIPART)
+    assert heard(ready, refusal) == [GroupsListed(request, ())]

@@ -22,7 +22,14 @@ from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.detours import closing, detour_entries_request, groups_request
 from flowsieve.southbound.openflow.entries import SwitchEntry, add, delete_strict
-from flowsieve.southbound.openflow.events import BatchApplied, BatchRefused, ConnectionEvent, Ready, RoleTold
+from flowsieve.southbound.openflow.events import (
+    BatchApplied,
+    BatchRefused,
+    ConnectionEvent,
+    GroupsListed,
+    Ready,
+    RoleTold,
+)
 from flowsieve.southbound.openflow.guards import meter_counts_request
 from flowsieve.southbound.openflow.packed import Packer
 from flowsieve.southbound.openflow.ports import Port, port_mod, ports_request
@@ -223,6 +230,9 @@ class OpenFlowConnection:
     def _on_refusal(self, xid: int, message: wire.Failed) -> Iterable[ConnectionEvent]:
         if xid in self._listings:
             kind, _ = self._listings[xid]
+            if kind is wire.ListKind.GROUPS:  # a switch that knows no groups has none
+                del self._listings[xid]
+                return (GroupsListed(xid, ()),)
             raise ProtocolError(f"the switch does not list its {kind.name.lower()}: {message.reason}")
         for change in self._changes.values():
             if (xid - change.first) % _XIDS < change.count:
