@@ -94,7 +94,12 @@ class Failover:
 
     def bridged(self, down: frozenset[Edge]) -> frozenset[Edge]:
         """Of some dead links, those that packets get around in both directions."""
-        return frozenset(self._ways(down)) | self._awaited & down
+        return frozenset(self._ways(down))
+
+    @property
+    def awaited(self) -> frozenset[Edge]:
+        """Links that may be bridged, and of which it is not known yet since the controller has just started."""
+        return self._awaited
 
     @property
     def settled(self) -> bool:

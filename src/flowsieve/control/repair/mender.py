@@ -170,10 +170,15 @@ class Mender:
         return self._cabling.down | self.suppressed
 
     @property
-    def _cut(self) -> frozenset[Edge]:
+    def _silent(self) -> frozenset[Edge]:
         """The links to do without that nothing bridges; one that comes and goes is not worth a bridge."""
         down = self._down
         return down - self._failover.bridged(down - self.suppressed - self.fences.closed)
+
+    @property
+    def _cut(self) -> frozenset[Edge]:
+        """Those of them that are to be mended: not while it is yet to be heard whether they are bridged."""
+        return self._silent - (self._failover.awaited - self.suppressed)
 
     @property
     def _edges(self) -> frozenset[Edge]:
@@ -198,7 +203,7 @@ class Mender:
         self._look_again()
         state, down, before = self._core.state, self._down, self._trees
         self._failover.see(down, self.fences.closed)
-        blocked = (self._cut | self.fences.closed) & self._edges
+        blocked = (self._silent | self.fences.closed) & self._edges
         busy = (
             self._writing or "" in self._fencing.values()
         )  # what it is at comes about, whatever is told meanwhile
@@ -287,7 +292,7 @@ class Mender:
             return f"the trees stay as they are: on others the tables would not fit: {outcome.unmended}"
         if before == (core.state.trees, todo.down):
             return None
-        over = (todo.down & self._edges) - self._cut
+        over = (todo.down & self._edges) - self._silent
         log.info(
             "the trees follow the cabling; links that are down: %d, bridged by detours: %d",
             len(todo.down),
