@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from traffic import PATIENCE
 from world import World
 
+from flowsieve.errors import SwitchError
+from flowsieve.flow.entry import Flow
 from flowsieve.lab.machine import environment
 from flowsieve.lab.real_network import bound_tables
 from flowsieve.network.topology import Topology
@@ -101,7 +103,7 @@ async def lose_the_controller(world: World, dice: random.Random) -> None:
 async def delete_a_flow(world: World, dice: random.Random) -> None:
     """Somebody deletes an entry behind the controller's back, and adds one that sends events everywhere."""
     switch = dice.choice([s for s in world.lab.topology.switches if world.dispatcher.state.table(s)])
-    held = (await world.dispatcher.tables())[switch]
+    held = (await tables(world))[switch]
     flow = dice.choice(held)
     async with world.outage():
         match = f"ipv6,ipv6_dst={flow.match}"
@@ -109,13 +111,13 @@ async def delete_a_flow(world: World, dice: random.Random) -> None:
             ofctl, world, switch, "del-flows", f"priority={flow.priority},{match}", "--strict"
         )
         async with asyncio.timeout(10):
-            while flow not in (await world.dispatcher.tables())[switch]:
+            while flow not in (await tables(world))[switch]:
                 await asyncio.sleep(0.01)
     await asyncio.to_thread(
         ofctl, world, switch, "add-flow", "priority=9,ipv6,ipv6_dst=ff0e::/16,actions=flood"
     )
     async with asyncio.timeout(10):
-        while set(held) != set((await world.dispatcher.tables())[switch]):
+        while set(held) != set((await tables(world))[switch]):
             await asyncio.sleep(0.01)
 
 
@@ -194,6 +196,15 @@ def rack_of(topology: Topology, dice: random.Random) -> frozenset[str]:
     first = dice.choice(topology.switches)
     near = topology.linked(first)
     return frozenset([first, *dice.sample(near, min(len(near), dice.randint(1, 2)))])
+
+
+async def tables(world: World) -> dict[str, tuple[Flow, ...]]:
+    """What the switches hold, read again where one does not answer: the machine may be busy."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(SwitchError):
+                return await world.dispatcher.tables()
+            await asyncio.sleep(0.05)
 
 
 async def churn(world: World, host: str, dice: random.Random, count: int) -> None:
