@@ -64,8 +64,14 @@ def bench(request: pytest.FixtureRequest) -> Bench:
         return Bench(EmbeddedNetwork(NETWORK, capacity={"small": ROOM}))
     open_vswitch, switches = request.getfixturevalue("over_openflow")
     for name in NETWORK.switches:
-        open_vswitch.ofctl("del-flows", name)
+        emptied(open_vswitch, switches, name)
     return Bench(switches)
+
+
+def emptied(open_vswitch: OpenVSwitch, switches: OpenFlowSwitches, name: str) -> None:
+    """Take all entries out of a switch, and have its controller notice."""
+    open_vswitch.ofctl("del-flows", name)
+    assert switches.read(name) == ()
 
 
 def flow(prefix: str, *ports: int, priority: int | None = None) -> Flow:
@@ -148,7 +154,7 @@ def test_masks_of_source_and_destination_are_read_back(bench, dst, src):
 @pytest.mark.real
 def test_open_vswitch_forwards_by_masks_as_a_look_up_does(over_openflow):
     open_vswitch, switches = over_openflow
-    open_vswitch.ofctl("del-flows", "s1")
+    emptied(open_vswitch, switches, "s1")
     dice = random.Random(5)
 
     def some(most: int) -> int:
@@ -184,7 +190,7 @@ def test_open_vswitch_forwards_by_masks_as_a_look_up_does(over_openflow):
 @pytest.mark.real
 def test_open_vswitch_passes_packets_from_table_to_table(over_openflow):
     open_vswitch, switches = over_openflow
-    open_vswitch.ofctl("del-flows", "s1")
+    emptied(open_vswitch, switches, "s1")
 
     def entry(dst: str, priority: int, table: int, onward: int | None, *ports: int) -> Flow:
         return Flow(parse_match(dst), priority, tuple(map(Output, ports)), table=table, onward=onward)

@@ -248,8 +248,10 @@ class Channel:
             listed = await session.ask(session.connection.list_entries(), EntriesListed)
             there = within(listed.entries, groups)
             sorting = sorted_out(there, await in_slices(_flow_of, there))
+            admits = any(entry.admits for entry in listed.entries)
+            if not admits:
+                self._opened = None
             if sorting.remove:
-                admits = any(entry.admits for entry in listed.entries)
                 handed_on = OPEN if sorting.take_over and not admits else ()
                 made = (*sorting.take_over, *handed_on)
                 await session.ask(session.connection.rearrange(made, sorting.remove), BatchApplied)
