@@ -279,7 +279,7 @@ def test_a_lab_goes_down_when_its_daemons_are_dead(pair: Lab) -> None:
     inside = namespaces(pair)
     pair.kill_vswitchd()
     down(pair)
-    assert processes(pair.directory, inside) == []
+    assert eventually(lambda: not processes(pair.directory, inside))
     assert not pair.directory.exists()
 
 
