@@ -102,7 +102,7 @@ def test_a_lab_has_the_ports_of_its_topology_and_leaves_nothing(text: str) -> No
         assert len(processes(lab.directory, inside)) == 3  # the keeper and two daemons
     finally:
         down(lab)
-    assert processes(lab.directory, inside) == []
+    assert eventually(lambda: not processes(lab.directory, inside))
     assert not lab.directory.exists()
     assert not lab.is_up
 
