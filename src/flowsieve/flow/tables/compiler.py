@@ -76,6 +76,7 @@ class TableUpdate:
         found: dict[str, list[Change]] = {}
         known: dict[tuple[int, ...], Ports] = {}
         cells: dict[tuple[int, int, int], Dz] = {}  # the same ones stand in the tables of many switches
+        last, own = -1, list[Change]()  # rows of one trie stand together
         for row in self.rows.tolist():
             cell = row[1], row[2], row[3]
             dz = cells.get(cell)
@@ -83,7 +84,9 @@ class TableUpdate:
                 dz = cells[cell] = dz_of(*cell)
             old = ports_of(row[6 : 6 + words], known) if row[4] else None
             new = ports_of(row[6 + words :], known) if row[5] else None
-            found.setdefault(self.switches[row[0] // self.partitions], []).append(Change(dz, old, new))
+            if row[0] != last:
+                last, own = row[0], found.setdefault(self.switches[row[0] // self.partitions], [])
+            own.append(Change(dz, old, new))
         return found
 
 

@@ -283,7 +283,9 @@ class Channel:
             listed = await session.ask(session.connection.list_ports(), PortsListed)
             for each in listed.ports:
                 if each.number == number:
-                    grouped = closed and number in (self._links or await grouped_ports(session))
+                    known = self._links
+                    groups = known if known is not None or not closed else await grouped_ports(session)
+                    grouped = closed and number in (groups or ())
                     await session.ask(session.connection.fence(each, closed, grouped), BatchApplied)
 
     async def protect(self, protection: Protection) -> bool:
