@@ -113,6 +113,22 @@ def test_a_scenario_of_labels_gives_the_same_and_holds(
     assert verdict.stdout.startswith("holds: "), verdict.stdout + verdict.stderr
 
 
+@real
+def test_a_scenario_of_bloom_filters_gives_the_same_and_holds(
+    flowsieve: Command, shared: Path, scene: Any, tmp_path: Path
+) -> None:
+    scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "bloom"\nfilters_per_packet = 4')
+    more = "".join(f"sub,x{n},{'cy' if n % 2 else 'dee'},{n} <= price < {500 + n}\n" for n in range(12))
+    scene.write("requests.csv", (scene.folder / "requests.csv").read_text() + more)
+    report = assert_same_on_both(flowsieve, scene.scenario, tmp_path)
+    assert (report["false_negatives"], report["duplicates"]) == (0, 0)
+    assert report["packets_per_event"] > 1
+    oracle = shared / "acceptance" / "oracle.py"
+    command = [sys.executable, str(oracle), str(scene.scenario), "--out", str(tmp_path / "ovs")]
+    verdict = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert verdict.stdout.startswith("holds: "), verdict.stdout + verdict.stderr
+
+
 def outcome(batch: Batch) -> list[list[int]]:
     """The hosts that each packet reached, once for each copy."""
     return [sorted(part.tolist()) for part in np.split(batch.host, batch.rows[1:-1])]

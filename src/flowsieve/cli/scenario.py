@@ -87,7 +87,7 @@ def encode(
     setting = read_scenario(scenario, network=False)
     if not isinstance(setting, IndexSection):
         raise BadInput(
-            f"a scenario with header {setting.header!r} has no dz: packets name their receivers; "
+            f"a scenario with header {setting.header!r} has no dz but {setting.meaning}; "
             "right is header 'ipv6' or 'ipv4'"
         )
     listed = read_filters(filters, setting.schema, setting.check_cover) if filters else []

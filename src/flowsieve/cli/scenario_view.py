@@ -30,6 +30,7 @@ def run(report: Mapping[str, Any], scenario: Path, folder: Path) -> None:
         "events": f"{report['events']:,}, {report['rejected']:,} rejected",
         "deliveries": f"{report['deliveries']:,} copies, {report['wanted']:,} wanted; "
         f"{report['false_positives']:,} false positives ({report['fpr']:.1%})",
+        **_predicted(report),
         "on the links": f"{report['link_packets']:,} packets between switches",
         "seconds": ", ".join(f"{phase} {spent:.2f}" for phase, spent in report["seconds"].items()),
         "verdict": verdict,
@@ -112,8 +113,20 @@ def quote(result: Mapping[str, Any], host: str, filter: str) -> None:
 
 
 def _labels(report: Mapping[str, Any]) -> str:
+    if "bits_per_filter" in report:
+        return f"{report['filters']:,} filters, {report['bits_per_filter']} bits each, in labels"
     sets = report.get("sets")
     return "dz" if sets is None else f"labels, of hosts in {sets} set{'s' if sets > 1 else ''},"
+
+
+def _predicted(report: Mapping[str, Any]) -> view.Facts:
+    """What was to be expected of labels that may deceive."""
+    if "predicted_false_positives" not in report:
+        return {}
+    return {
+        "predicted": f"{report['predicted_false_positives']:,.1f} false positives, with "
+        f"{report['filters_per_packet']:.1f} filters a packet and {report['packets_per_event']:.2f} packets an event"
+    }
 
 
 def _event(values: Mapping[str, object]) -> str:

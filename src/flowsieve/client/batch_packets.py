@@ -59,12 +59,16 @@ def screen(events: EventBatch, advertisements: Iterable[Interest]) -> Screened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packets:
-    """Packets of many events: the event's row, and its destination as a key."""
+    """Packets of many events: the event's row, and its destination as a key.
+
+    `sources` are the addresses that they are sent from, where these say something.
+    """
 
     family: int
     rows: NDArray[np.int64]
     hi: NDArray[np.uint64]
     lo: NDArray[np.uint64]
+    sources: tuple[int, ...] | None = None
 
     def addresses(self) -> NDArray[np.object_]:
         """Each packet's address as text."""
@@ -73,6 +77,13 @@ class Packets:
         unique, where = np.unique(keys, axis=0, return_inverse=True)
         texts = [address_text(family, address_of(family, hi, lo)) for hi, lo in unique.tolist()]
         return np.array(texts, dtype=object)[where.ravel()]
+
+    def source_addresses(self) -> NDArray[np.object_]:
+        """Each packet's source as text; None where sources say nothing."""
+        if self.sources is None:
+            return np.full(len(self.rows), None, dtype=object)
+        texts = {source: address_text(self.family, source) for source in set(self.sources)}
+        return np.array([texts[source] for source in self.sources], dtype=object)
 
 
 def packets_of(events: EventBatch, plan: IndexPlan, encoding: Encoding) -> Packets:

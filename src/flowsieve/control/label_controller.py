@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Request
@@ -18,6 +18,7 @@ from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side
+from flowsieve.header.address import Prefix
 from flowsieve.index.dzset import WHOLE
 from flowsieve.southbound.fabric import Switches
 
@@ -54,17 +55,11 @@ class LabelController:
     def repair(self) -> int:
         """Make all tables what they should be, whatever the switches hold; how many operations it took."""
         before = self.operations
-        wanted = self.labelling.tables()
-        tickets = [
-            self.switches.apply(switch, ops)
-            for switch, held in self.tables().items()
-            if (ops := list(self._changes(held, wanted[switch])))
-        ]
-        self.switches.settle()
-        self.operations += sum(ticket.done for ticket in tickets)
-        for ticket in tickets:
-            if ticket.error is not None:
-                raise ticket.error
+        wanted, group = self.labelling.tables(), self.labelling.labels.tag.group
+        changes = {
+            switch: list(label_changes(group, held, wanted[switch])) for switch, held in self.tables().items()
+        }
+        self.operations += carried_out(self.switches, changes)
         return self.operations - before
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
@@ -91,14 +86,27 @@ class LabelController:
         """Show, hop by hop, why an event that a host publishes goes where it goes."""
         return explain_labels(self.view(), host, values)
 
-    def _changes(self, held: Iterable[Flow], wanted: Sequence[Flow]) -> Iterable[FlowOp]:
-        """What makes the entries for labels those that are wanted, last table first; what is not for labels stays."""
-        group = self.labelling.labels.tag.group
-        there = {flow.key: flow for flow in held if flow.match.within(group)}
-        right = {flow.key for flow in wanted}
-        for flow in wanted:
-            if flow.key not in there:
-                yield FlowOp(OpKind.INSTALL, flow)
-            elif flow != there[flow.key]:
-                yield FlowOp(OpKind.MODIFY, flow)
-        yield from (FlowOp(OpKind.REMOVE, flow) for key, flow in there.items() if key not in right)
+
+def carried_out(switches: Switches, changes: Mapping[str, Sequence[FlowOp]]) -> int:
+    """Have switches make changes, and wait until all have answered; how many operations it took.
+
+    Raises what a switch that could not do them says.
+    """
+    tickets = [switches.apply(switch, ops) for switch, ops in changes.items() if ops]
+    switches.settle()
+    for ticket in tickets:
+        if ticket.error is not None:
+            raise ticket.error
+    return sum(ticket.done for ticket in tickets)
+
+
+def label_changes(group: Prefix, held: Iterable[Flow], wanted: Sequence[Flow]) -> Iterator[FlowOp]:
+    """What makes the entries for labels those that are wanted, last table first; what is not for labels stays."""
+    there = {flow.key: flow for flow in held if flow.match.within(group)}
+    right = {flow.key for flow in wanted}
+    for flow in wanted:
+        if flow.key not in there:
+            yield FlowOp(OpKind.INSTALL, flow)
+        elif flow != there[flow.key]:
+            yield FlowOp(OpKind.MODIFY, flow)
+    yield from (FlowOp(OpKind.REMOVE, flow) for key, flow in there.items() if key not in right)

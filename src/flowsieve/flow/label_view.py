@@ -1,9 +1,10 @@
-"""One frozen view of a network of labels that name receivers; what `NetworkView` is for one of dz."""
+"""Frozen views of a network whose packets are labelled; what `NetworkView` is for one of dz."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Flow
@@ -13,9 +14,63 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
 
+class Label(NamedTuple):
+    """The addresses that a packet is sent with, as numbers; a source of 0 says nothing."""
+
+    source: int
+    destination: int
+
+
+class TreeView(Protocol):
+    """What all such views tell, whatever labels say; they go along one tree."""
+
+    @property
+    def topology(self) -> Topology: ...
+    @property
+    def tree(self) -> SpanningTree: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def tables(self) -> Mapping[str, tuple[Flow, ...]]: ...
+    @property
+    def advertisements(self) -> Collection[Interest]: ...
+    @property
+    def subscriptions(self) -> Collection[Interest]: ...
+    @property
+    def family(self) -> int:
+        """Of the labels."""
+
+    def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
+        """The packets in which a host sends an event that it has advertised."""
+
+    def wanted(self, host: str, values: Mapping[str, object]) -> list[Interest]:
+        """The subscriptions of others that an event of a host matches."""
+
+    def way(self, publisher: str, host: str) -> list[tuple[str, int]]:
+        """The switches from one host to another on the tree, each with the port that it sends out of."""
+
+
+class OnTree:
+    """What follows from the rest of a view."""
+
+    __slots__ = ()
+
+    def wanted(self: TreeView, host: str, values: Mapping[str, object]) -> list[Interest]:
+        return [each for each in self.subscriptions if each.endpoint != host and each.holds(values, ())]
+
+    def way(self: TreeView, publisher: str, host: str) -> list[tuple[str, int]]:
+        ends = self.topology.hosts
+        path = self.tree.path(ends[publisher], ends[host])
+        return [
+            (switch, self.topology.port(switch, to))
+            for switch, to in zip(path, (*path[1:], host), strict=True)
+        ]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelView:
-    """What a proof and an explanation look at; a switch that `tables` does not name holds nothing."""
+class LabelView(OnTree):
+    """What a proof and an explanation look at where labels name receivers; a switch that `tables` does not name holds
+    nothing."""
 
     topology: Topology
     tree: SpanningTree
@@ -25,15 +80,10 @@ class LabelView:
     advertisements: Collection[Interest]
     subscriptions: Collection[Interest]
 
-    def wanted(self, host: str, values: Mapping[str, object]) -> list[Interest]:
-        """The subscriptions of others that an event of a host matches."""
-        return [each for each in self.subscriptions if each.endpoint != host and each.holds(values, ())]
+    def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
+        receivers = dict.fromkeys(each.endpoint for each in self.wanted(host, values))
+        return [Label(0, address) for address in self.labels.addresses(receivers)]
 
-    def way(self, publisher: str, host: str) -> list[tuple[str, int]]:
-        """The switches from one host to another on the tree, each with the port that it sends out of."""
-        ends = self.topology.hosts
-        path = self.tree.path(ends[publisher], ends[host])
-        return [
-            (switch, self.topology.port(switch, to))
-            for switch, to in zip(path, (*path[1:], host), strict=True)
-        ]
+    @property
+    def family(self) -> int:
+        return self.labels.family

@@ -15,11 +15,12 @@ class Tag:
 
 
 DZ_HEADERS = ("ipv6", "ipv4")  # their addresses say what is in a packet
-LABEL_HEADERS = ("receivers",)  # those of these for whom it is
+LABEL_HEADERS = ("receivers", "bloom")  # those of these for whom it is
 # The papers' prefixes first, then those that transitions borrow.
 POOLS: dict[str, tuple[Tag, ...]] = {
     "ipv6": tuple(Tag(Prefix.parse(text)) for text in ("ff0e::/16", "ff15::/16", "ff18::/16")),
     "ipv4": tuple(Tag(Prefix.parse(text)) for text in ("225.128.0.0/9", "239.0.0.0/9", "239.128.0.0/9")),
     "receivers": (Tag(Prefix.parse("ff1e::/16")),),
+    "bloom": (Tag(Prefix.parse("ff1d::/16")),),
 }
 LABEL_GROUPS = tuple(tag.group for header in LABEL_HEADERS for tag in POOLS[header])

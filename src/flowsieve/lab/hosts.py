@@ -24,6 +24,7 @@ RECEIVE_SECONDS = 5.0
 ETH_P_ALL = 0x0003
 SOL_PACKET = 263
 PACKET_IGNORE_OUTGOING = 23
+IPV6_FREEBIND = 78
 
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _HEADERS = {4: 20 + 8, 6: 40 + 8}  # bytes of IP, without options, and UDP
@@ -54,13 +55,13 @@ class Hosts:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def send(self, host: int, family: int, address: int, payload: bytes) -> None:
-        """Have a host send a datagram."""
+    def send(self, host: int, family: int, address: int, payload: bytes, source: int | None = None) -> None:
+        """Have a host send a datagram, from its own address or, in IPv6, from any other."""
         if (host, family) not in self._senders:
             self._senders[host, family] = self._made(host, _FAMILIES[family], _send_to_groups)
         where = socket.inet_ntop(_FAMILIES[family], address.to_bytes(WIDTH[family] // 8, "big"))
         try:
-            self._senders[host, family].sendto(payload, (where, PORT))
+            self._senders[host, family].sendmsg([payload], _from(source), 0, (where, PORT))
         except OSError as error:
             raise LabError(f"host {self._names[host]!r} cannot send to {where}: {error.strerror}") from None
 
@@ -101,3 +102,12 @@ def _listen_on_wire(wire: socket.socket) -> None:
 def _send_to_groups(sender: socket.socket) -> None:
     """Packets leave by the host's interface, and are not heard by the host itself."""
     leave_by(sender, socket.if_nametoindex(HOST_INTERFACE), hops=HOP_LIMIT, loop=False)
+    if sender.family == socket.AF_INET6:
+        sender.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)  # labels may stand in the source
+
+
+def _from(source: int | None) -> list[tuple[int, int, bytes]]:
+    """What tells the kernel to send from an address; the interface is the one that the socket was given."""
+    if source is None:
+        return []
+    return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, source.to_bytes(16) + bytes(4))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -67,10 +67,18 @@ class RealNetwork:
 
     # Packets.
 
-    def deliver(self, publishers: NDArray[np.integer], hi: Words, lo: Words, family: int = 6) -> Batch:
+    def deliver(
+        self,
+        publishers: NDArray[np.integer],
+        hi: Words,
+        lo: Words,
+        family: int = 6,
+        sources: Sequence[int] | None = None,
+    ) -> Batch:
         """Have hosts (by their number) send packets, each with its address as a key; waits for all copies.
 
-        Raises an error if a packet was lost on the way. Copies that run out of hops are not counted.
+        They are sent from the `sources`, or from their hosts' own addresses. Raises an error if a packet was lost on
+        the way. Copies that run out of hops are not counted.
         """
         self._batches += 1
         packets, got_by = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
@@ -80,7 +88,8 @@ class RealNetwork:
             rows = zip(publishers[window].tolist(), hi[window].tolist(), lo[window].tolist(), strict=True)
             for packet, (host, high, low) in enumerate(rows, begin):
                 payload = _PAYLOAD.pack(self._mark, self._batches, packet)
-                self._hosts.send(host, family, (high << 64 | low) >> shift, payload)
+                source = None if sources is None else sources[packet]
+                self._hosts.send(host, family, (high << 64 | low) >> shift, payload, source)
             counts = self._counters.settled()
             self._check_sent(publishers[window], counts)
             self._count_links(counts)

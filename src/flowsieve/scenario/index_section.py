@@ -1,4 +1,4 @@
-"""The `[schema]` and `[index]` of a scenario: how its filters become dz and its events packets, or whom labels name."""
+"""The `[schema]` and `[index]` of a scenario: how its filters become dz and its events packets, or what labels name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from flowsieve.config.files import read_json
 from flowsieve.config.toml import Section
@@ -14,6 +15,11 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
 from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.errors import BadScenario
+from flowsieve.flow.labelling import Labelling
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_tables import BloomLabelling
+from flowsieve.header.bloom import HEADER as BLOOM
+from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import Encoding, encoding_of
 from flowsieve.header.tag import DZ_HEADERS, LABEL_HEADERS
 from flowsieve.index.covers.cover import MOST_LISTED
@@ -21,9 +27,15 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.network.topology import Topology
 
 INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
+BLOOM_KEYS = ("copies", "filters_per_packet")
 DEFAULT_HEADER = "ipv6"
+DEFAULT_FILTERS_PER_PACKET = 16
+MOST_COPIES = 1000
+MOST_FILTERS_PER_PACKET = 1000
+ADAPTIVE = "adaptive"
 
 
 @dataclass(frozen=True)
@@ -67,24 +79,72 @@ class LabelSection:
     path: Path
     schema: Schema
     header: str
+    meaning: ClassVar[str] = "labels that name receivers"
 
     def check_cover(self, wanted: Filter) -> None:
-        """Any filter will do: it stands in no table."""
+        """Any filter will do: it has no dz."""
+
+    def fixed_entries(self, topology: Topology) -> dict[str, int]:
+        """How many entries each switch has whatever is subscribed."""
+        return {switch: len(table) for switch, table in Labelling.make(topology).tables().items()}
+
+
+@dataclass(frozen=True)
+class BloomSection(LabelSection):
+    """That packets have the bits of the filters that they match, and in how many packets an event is sent."""
+
+    copies: Shares
+    meaning: ClassVar[str] = "labels that are Bloom filters"
+
+    @property
+    def labels(self) -> BloomLabels:
+        """How filters stand in packets: with as many bits as suit the number of them that a packet is made for."""
+        return BloomLabels.tuned(self.copies.filters)
+
+    def fixed_entries(self, topology: Topology) -> dict[str, int]:
+        tables = BloomLabelling.make(topology, self.labels).tables({})
+        return {switch: len(table) for switch, table in tables.items()}
 
 
 def read_contents(top: Section) -> IndexSection | LabelSection | None:
-    """The index of a scenario, or that it has none since labels name receivers; None after a mistake."""
+    """The index of a scenario, or that it has none since packets are labelled; None after a mistake."""
     index = top.section("index")
     header = index.table.get("header")
     if not isinstance(header, str) or header not in LABEL_HEADERS:
         return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
     schema = _read_schema(top)
-    index.only(INDEX_KEYS)
+    bloom = header == BLOOM
+    index.only((*INDEX_KEYS, *BLOOM_KEYS) if bloom else INDEX_KEYS)
     for key in index.table:
         if key in INDEX_KEYS and key != "header":
-            why = "publishers match events themselves, and no part of a filter stands in a table"
+            why = "publishers match events themselves, and no dz of a filter stands in a table"
             index.wrong(key, f"{key} means nothing with header {shown(header)}: {why}; right is without it")
-    return None if schema is None else LabelSection(top.path, schema, header)
+    copies = _read_copies(index) if bloom else None
+    if schema is None:
+        return None
+    if copies is not None:
+        return BloomSection(top.path, schema, header, copies)
+    return None if bloom else LabelSection(top.path, schema, header)
+
+
+def _read_copies(index: Section) -> Shares | None:
+    """In how many packets an event is sent, and for how many filters each is made."""
+    filters = _from_one(index, "filters_per_packet", MOST_FILTERS_PER_PACKET) or DEFAULT_FILTERS_PER_PACKET
+    if index.table.get("copies", ADAPTIVE) == ADAPTIVE:
+        return Shares(filters)
+    number = _from_one(index, "copies", MOST_COPIES, f", or {ADAPTIVE!r}")
+    return None if number is None else Shares(filters, number)
+
+
+def _from_one(index: Section, key: str, most: int, or_else: str = "") -> int | None:
+    """A whole number of something that there is one of at least."""
+    value = index.table.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        index.wrong(key, f"{key} is {shown(value)}; right is a whole number from 1 to {most:,}{or_else}")
+        return None
+    return value
 
 
 def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSection | None:

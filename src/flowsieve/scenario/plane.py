@@ -20,7 +20,8 @@ from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.view import NetworkView
-from flowsieve.scenario.index_section import IndexSection
+from flowsieve.scenario.bloom_plane import BloomPlane
+from flowsieve.scenario.index_section import BloomSection, IndexSection
 from flowsieve.scenario.label_plane import LabelPlane
 from flowsieve.scenario.prefix_plane import PrefixPlane
 from flowsieve.scenario.price import Quote
@@ -72,4 +73,6 @@ def plane_of(scenario: Scenario, switches: Switches) -> Plane:
     index = scenario.index
     if isinstance(index, IndexSection):
         return PrefixPlane(scenario, index, switches)
+    if isinstance(index, BloomSection):
+        return BloomPlane(scenario, index, switches)
     return LabelPlane(scenario, switches)

@@ -39,8 +39,18 @@ class PlayedNetwork(Switches, Protocol):
 
     topology: Topology
 
-    def deliver(self, publishers: NDArray[np.int64], hi: Words, lo: Words, family: int) -> Batch:
-        """Have hosts, by their numbers, send packets to addresses, given as keys; which host got which."""
+    def deliver(
+        self,
+        publishers: NDArray[np.int64],
+        hi: Words,
+        lo: Words,
+        family: int,
+        sources: Sequence[int] | None = None,
+    ) -> Batch:
+        """Have hosts, by their numbers, send packets to addresses, given as keys; which host got which.
+
+        They are sent from the `sources`, or from their hosts' own addresses.
+        """
         ...
 
     @property
@@ -205,10 +215,9 @@ def _publish_batch(played: Played, events: EventBatch) -> None:
     hosts = np.array(list(network.topology.hosts), dtype=object)
     number = {host: i for i, host in enumerate(hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
-    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family)
-    # No plane has something to say in the source.
-    nothing = np.full(len(packets.rows), None, dtype=object)
-    addresses = [packets.addresses() if name == "dst" else nothing for name in plane.columns]
+    batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family, packets.sources)
+    columns = {"src": packets.source_addresses, "dst": packets.addresses}
+    addresses = [columns[name]() for name in plane.columns]
     played.packets.add(events.ids[packets.rows], events.hosts[packets.rows], *addresses)
     rows = packets.rows[batch.event]
     played.deliveries.add(events.ids[rows], hosts[batch.host], *(each[batch.event] for each in addresses))

@@ -96,7 +96,7 @@ def false_positive_share(
     number = {host: i for i, host in enumerate(scenario.topology.hosts)}
     source = np.array([number[host] for host in events.hosts], dtype=np.int64)
     try:
-        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family)
+        batch = network.deliver(source[packets.rows], packets.hi, packets.lo, packets.family, packets.sources)
     except SwitchError:
         return None
     got = np.zeros((len(number), len(events)), np.bool_)

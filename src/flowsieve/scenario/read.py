@@ -12,7 +12,6 @@ from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema, shown
 from flowsieve.control.request import Request
-from flowsieve.flow.labelling import Labelling
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.index_section import IndexSection, LabelSection, read_contents
 from flowsieve.scenario.network_section import Network, read_network
@@ -75,8 +74,8 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | Index
     files = list(_step_files(top)) if network else []
     if isinstance(index, IndexSection) and wires is not None:
         check_trees(top, wires, index)
-    elif index is not None and wires is not None:
-        check_labels(top, wires)
+    elif isinstance(index, LabelSection) and wires is not None:
+        check_labels(top, wires, index)
     mistakes.check()
     assert index is not None
     if not network:
@@ -113,22 +112,20 @@ def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
         )
 
 
-def check_labels(top: Section, wires: Network) -> None:
+def check_labels(top: Section, wires: Network, index: LabelSection) -> None:
     """Labels take one tree, a table for each port that leads to hosts, and so many entries whatever is subscribed."""
-    section = top.section("network")
+    section, named = top.section("network"), index.meaning
     if wires.trees > 1:
-        section.wrong(
-            "trees", f"trees is {wires.trees}; labels that name receivers go along one tree; right is 1"
-        )
+        section.wrong("trees", f"trees is {wires.trees}; {named} go along one tree; right is 1")
     if wires.tables is not None:
-        section.wrong("tables", "tables means nothing with labels that name receivers; right is without it")
+        section.wrong("tables", f"tables means nothing with {named}; right is without it")
     with section.kept("hosts"):
-        entries = {switch: len(table) for switch, table in Labelling.make(wires.topology).tables().items()}
+        entries = index.fixed_entries(wires.topology)
         fullest = max(entries, key=lambda switch: entries[switch])
         if wires.capacity is not None and entries[fullest] > wires.capacity:
             section.wrong(
                 "table_capacity",
-                f"table_capacity is {wires.capacity}; labels that name receivers take {entries[fullest]} entries at "
+                f"table_capacity is {wires.capacity}; {named} take {entries[fullest]} entries at "
                 f"switch {shown(fullest)}, whatever is subscribed; right is so many, or header 'ipv6' in [index]",
             )
 

@@ -1,4 +1,4 @@
-"""Why a host did or did not get an event that is labelled with its receivers."""
+"""Why a host did or did not get an event that its publisher has labelled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from flowsieve.content.event import check_event
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.label_view import LabelView
+from flowsieve.flow.label_view import Label, TreeView
 from flowsieve.flow.proof.explain import Explanation, Hop, Miss
 from flowsieve.flow.table_chain import met
 from flowsieve.flow.wiring import HOP_LIMIT
@@ -16,7 +16,7 @@ from flowsieve.header.address import address_text
 from flowsieve.network.tree import endpoints_behind
 
 
-def explain_labels(view: LabelView, host: str, values: Mapping[str, object]) -> Explanation:
+def explain_labels(view: TreeView, host: str, values: Mapping[str, object]) -> Explanation:
     """Follow an event that a host publishes: a hop for each entry that sends it on, or for the one that does not."""
     values = check_event(view.schema, values)
     view.topology.endpoint(host)
@@ -24,7 +24,7 @@ def explain_labels(view: LabelView, host: str, values: Mapping[str, object]) -> 
     if not any(each.endpoint == host and each.holds(values, ()) for each in view.advertisements):
         why = f"no advertisement of {host} holds the event, so it is not published"
         return Explanation(False, (), (), (), tuple(Miss(each.endpoint, each.id, why) for each in wanted))
-    labels = view.labels.addresses({each.endpoint: None for each in wanted})
+    labels = view.sent(host, values)
     hops = tuple(hop for label in labels for hop in _hops(view, host, label, wanted))
     reached = {to for hop in hops for to in hop.out}
     delivered = tuple(name for name in view.topology.attached if name in reached)
@@ -34,16 +34,16 @@ def explain_labels(view: LabelView, host: str, values: Mapping[str, object]) -> 
         delivered=delivered,
         matches=tuple(each.id for each in wanted if each.endpoint in delivered),
         missed=tuple(
-            Miss(each.endpoint, each.id, _reason(view, host, each.endpoint))
+            Miss(each.endpoint, each.id, _reason(view, labels, host, each.endpoint))
             for each in wanted
             if each.endpoint not in delivered
         ),
     )
 
 
-def _hops(view: LabelView, host: str, label: int, wanted: list[Interest]) -> Iterator[Hop]:
+def _hops(view: TreeView, host: str, label: Label, wanted: list[Interest]) -> Iterator[Hop]:
     """The way of a packet, nearest first; no link is followed twice."""
-    topology, text = view.topology, address_text(view.labels.family, label)
+    topology, text = view.topology, address_text(view.family, label.destination)
     arrivals = deque([(topology.endpoint(host).switch, host, 1)])
     seen = set()
     while arrivals:
@@ -51,7 +51,7 @@ def _hops(view: LabelView, host: str, label: int, wanted: list[Interest]) -> Ite
         if (switch, came_from) in seen or hops > HOP_LIMIT:
             continue
         seen.add((switch, came_from))
-        flows = met(view.tables.get(switch, ()), view.labels.family, label)
+        flows = met(view.tables.get(switch, ()), view.family, label.destination, label.source)
         sending = [(flow, out) for flow in flows if (out := _out(view, switch, came_from, flow))]
         for flow, out in sending:
             served = tuple(
@@ -66,18 +66,18 @@ def _hops(view: LabelView, host: str, label: int, wanted: list[Interest]) -> Ite
             yield Hop(switch, came_from, text, flows[-1] if flows else None, (), ())
 
 
-def _out(view: LabelView, switch: str, came_from: str, flow: Flow) -> tuple[str, ...]:
+def _out(view: TreeView, switch: str, came_from: str, flow: Flow) -> tuple[str, ...]:
     """Where an entry sends what comes from a neighbour."""
     near = view.topology.neighbours(switch)
     there = (near[port - 1] for port in flow.ports if 1 <= port <= len(near))
     return tuple(to for to in there if to != came_from)
 
 
-def _reason(view: LabelView, publisher: str, host: str) -> str:
-    """Why a host that is named does not get an event: the first switch on its way that does not send it on."""
+def _reason(view: TreeView, labels: list[Label], publisher: str, host: str) -> str:
+    """Why a host that wants an event does not get it: the first switch on its way that does not send it on."""
     for switch, port in view.way(publisher, host):
         flows = view.tables.get(switch, ())
-        (label,) = view.labels.addresses([host])
-        if not any(port in flow.ports for flow in met(flows, view.labels.family, label)):
+        there = (met(flows, view.family, label.destination, label.source) for label in labels)
+        if not any(port in flow.ports for some in there for flow in some):
             return f"{switch} does not send it to {view.topology.neighbour(switch, port)}, behind which {host} is"
     return f"nothing leads from {publisher} to {host}"

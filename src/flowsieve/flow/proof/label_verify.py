@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.label_view import LabelView
+from flowsieve.flow.label_view import Label, LabelView
 from flowsieve.flow.proof.cubes import Cube, TooManyCubes
+from flowsieve.flow.proof.endless import endless
 from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
-from flowsieve.flow.table_chain import met
 from flowsieve.flow.tables.receiver_tables import LabelledPort, labelled_ports
 from flowsieve.header.address import WIDTH, address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
@@ -162,33 +162,13 @@ def _loops(view: LabelView, strays: list[_Fault]) -> tuple[set[str], list[Witnes
     for fault in strays[:MOST_STRAYS_FOLLOWED]:
         # With all bits that are free, since a switch sends a label the further the more it names.
         label = fault.labels.value | ((1 << WIDTH[family]) - 1) & ~fault.labels.mask
-        endless = _endless(view, label)
-        if endless and not found:
-            names = ", ".join(sorted(endless))
+        switches = endless(view.topology, view.tables, family, Label(0, label))
+        if switches and not found:
+            names = ", ".join(sorted(switches))
             text = f"a packet to {address_text(family, label)} goes round without end at {names}"
             found.append(Witness(None, None, "loop", text))
-        looping |= endless
+        looping |= switches
     return looping, found
-
-
-def _endless(view: LabelView, label: int) -> set[str]:
-    """The switches that a packet comes to without end, wherever it starts."""
-    topology, family = view.topology, view.labels.family
-    arrivals = {(switch, near) for switch in topology.switches for near in topology.linked(switch)}
-    out = {
-        switch: {
-            near[port - 1]
-            for flow in met(view.tables.get(switch, ()), family, label)
-            for port in flow.ports
-            if 1 <= port <= len(near := topology.neighbours(switch))
-        }
-        for switch in topology.switches
-    }
-    while True:
-        fed = {(to, switch) for switch, came in arrivals for to in out[switch] if to != came and to in out}
-        if fed & arrivals == arrivals:
-            return {switch for switch, _ in arrivals}
-        arrivals &= fed
 
 
 # Witnesses.

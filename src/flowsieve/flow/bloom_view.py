@@ -1,0 +1,57 @@
+"""One frozen view of a network whose labels are Bloom filters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from flowsieve.content.schema import Schema
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.held_filters import HeldFilters
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_view import Label, OnTree
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_tables import BloomLabelling
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BloomView(OnTree):
+    """What a proof and an explanation look at; a switch that `tables` does not name holds nothing.
+
+    `held` is what publishers hold, and `copies` how they share it out.
+    """
+
+    labelling: BloomLabelling
+    copies: Shares
+    schema: Schema
+    held: HeldFilters
+    tables: Mapping[str, tuple[Flow, ...]]
+    advertisements: Collection[Interest]
+    subscriptions: Collection[Interest]
+
+    @property
+    def topology(self) -> Topology:
+        return self.labelling.topology
+
+    @property
+    def tree(self) -> SpanningTree:
+        return self.labelling.tree
+
+    @property
+    def family(self) -> int:
+        return self.labelling.labels.family
+
+    def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
+        shares = self.copies.shared_out(self.held.matched(host, values), self.held)
+        return [self.label(self.bits(share)) for share in shares]
+
+    def bits(self, texts: Iterable[str]) -> int:
+        """The bits of a packet for filters."""
+        labels = self.labelling.labels
+        return labels.bits_of(map(labels.pattern, texts))
+
+    def label(self, bits: int) -> Label:
+        """The packet that has these bits."""
+        return Label(*self.labelling.labels.addresses(bits))

@@ -1,0 +1,269 @@
+"""Laws of labels that are Bloom filters: whoever wants an event gets it, at every moment and with however few bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from networks import topologies
+from worlds import EVENTS, SCHEMA, a_filter
+
+from flowsieve.client.bloom_packets import bloom_packets
+from flowsieve.content.canonical import canonical
+from flowsieve.content.event import EventBatch
+from flowsieve.control.bloom_controller import BloomController
+from flowsieve.control.request import Op, Request
+from flowsieve.flow.bloom_view import BloomView
+from flowsieve.flow.covering import Covering
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import LABEL_TABLES, Flow, Output
+from flowsieve.flow.proof.bloom_verify import verify_bloom
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.table_chain import met
+from flowsieve.flow.tables.bloom_tables import BloomLabelling
+from flowsieve.header.address import Prefix
+from flowsieve.header.bloom import BloomLabels
+from flowsieve.header.tag import Tag
+from flowsieve.network.topology import Topology
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import Ticket
+
+seeds = st.integers(0, 2**32 - 1).map(Random)
+Tables = Mapping[str, tuple[Flow, ...]]
+FEW = BloomLabels(2, Tag(Prefix.parse("ff1d::/125")), Prefix.parse("fd1d::/125"))  # 6 bits in all
+
+
+def some_labels(random: Random) -> BloomLabels:
+    return random.choice([FEW, replace(FEW, k=1), BloomLabels(1), BloomLabels.tuned(4)])
+
+
+def some_copies(random: Random) -> Shares:
+    return Shares(random.randint(1, 4), random.choice([None, 1, 2, 3]))
+
+
+def slices(topology: Topology, random: Random) -> Iterator[list[Request]]:
+    """Advertisements, then subscriptions that come and go."""
+    hosts = list(topology.hosts)
+    yield [Request(Op.ADVERTISE, f"a{n}", random.choice(hosts), a_filter(random)) for n in range(5)]
+    there: dict[str, Request] = {}
+    for part in range(random.randint(1, 4)):
+        asked = []
+        for name in random.sample(list(there), random.randint(0, len(there))):
+            gone = there.pop(name)
+            asked.append(Request(Op.UNSUBSCRIBE, name, gone.endpoint))
+        for n in range(random.randint(0, 6)):
+            new = Request(Op.SUBSCRIBE, f"s{part}.{n}", random.choice(hosts), a_filter(random))
+            there[new.id] = new
+            asked.append(new)
+        yield asked
+
+
+def controller_of(topology: Topology, random: Random, capacity: int | None = None) -> BloomController:
+    labelling = BloomLabelling.make(topology, some_labels(random))
+    network = EmbeddedNetwork(topology)
+    made = BloomController(labelling, some_copies(random), SCHEMA, network, capacity)
+    made.repair()
+    return made
+
+
+def events_of(controller: BloomController, random: Random) -> tuple[EventBatch, list[dict[str, int]]]:
+    """Events that their hosts have advertised, as a batch and one by one."""
+    hosts = list(controller.labelling.topology.hosts)
+    rows = [(event, random.choice(hosts)) for event in EVENTS]
+    offers = controller.advertisements.values()
+    rows = [
+        (event, host)
+        for event, host in rows
+        if any(each.endpoint == host and each.holds(event, ()) for each in offers)
+    ]
+    columns = {name: np.array([event[name] for event, _ in rows], float) for name in SCHEMA.names}
+    ids = np.array([str(n) for n in range(len(rows))], dtype=object)
+    batch = EventBatch(SCHEMA, ids, np.array([host for _, host in rows], dtype=object), columns)
+    return batch, [event for event, _ in rows]
+
+
+def assert_all_get_what_they_want(controller: BloomController, random: Random) -> None:
+    """Each event to all who want it, no packet twice to one; and in no more packets than it may take."""
+    network, topology = controller.switches, controller.labelling.topology
+    assert isinstance(network, EmbeddedNetwork)
+    events, plain = events_of(controller, random)
+    sent = bloom_packets(events, controller.held, controller.labelling.labels, controller.copies)
+    packets = sent.packets()
+    hosts = events.hosts[packets.rows].tolist()
+    batch = network.deliver(hosts, packets.hi, packets.lo, packets.family, packets.sources)
+    names = list(topology.hosts)
+    copies = Counter(zip(batch.event.tolist(), batch.host.tolist(), strict=True))
+    assert set(copies.values()) <= {1}
+    got = {(int(packets.rows[packet]), names[host]) for packet, host in copies}
+    wanted = {
+        (row, each.endpoint)
+        for row, (event, host) in enumerate(zip(plain, events.hosts, strict=True))
+        for each in controller.subscriptions.values()
+        if each.endpoint != host and each.holds(event, ())
+    }
+    assert wanted <= got
+    if controller.copies.number is not None:
+        assert max(Counter(packets.rows.tolist()).values(), default=0) <= controller.copies.number
+
+
+@settings(max_examples=50)
+@given(topologies(switches=6, hosts=7), seeds)
+def test_whoever_wants_an_event_gets_it_and_no_packet_twice(topology: Topology, random: Random) -> None:
+    controller = controller_of(topology, random)
+    for asked in slices(topology, random):
+        assert not controller.submit(asked).refused
+        assert_all_get_what_they_want(controller, random)
+        verdict = controller.verify()
+        assert verdict.holds, verdict.witness
+    once = BloomController(controller.labelling, controller.copies, SCHEMA, EmbeddedNetwork(topology))
+    once.repair()
+    there = list(controller.subscriptions.values())
+    random.shuffle(there)
+    once.submit([Request(Op.SUBSCRIBE, each.id, each.endpoint, each.filter) for each in there])
+    assert {switch: set(table) for switch, table in once.tables().items()} == {
+        switch: set(table) for switch, table in controller.tables().items()
+    }
+    assert controller.repair() == 0
+
+
+class Watched(EmbeddedNetwork):
+    """A network that is looked at after each operation."""
+
+    controller: BloomController | None = None
+
+    def apply(self, switch: str, ops: Iterable[FlowOp]) -> Ticket:
+        whole = Ticket(switch)
+        for op in ops:
+            ticket = super().apply(switch, [op])
+            assert ticket.error is None
+            whole.done += 1
+            if self.controller is not None:
+                assert verify_bloom(self.controller.view()).false_negatives == 0
+        return whole
+
+
+@settings(max_examples=20)
+@given(topologies(switches=4, hosts=5), seeds)
+def test_tables_know_what_publishers_send_after_each_operation(topology: Topology, random: Random) -> None:
+    network = Watched(topology)
+    labelling = BloomLabelling.make(topology, some_labels(random))
+    controller = BloomController(labelling, some_copies(random), SCHEMA, network)
+    controller.repair()
+    network.controller = controller
+    for asked in slices(topology, random):
+        controller.submit(asked)
+
+
+@settings(max_examples=40)
+@given(topologies(switches=4, hosts=5), seeds)
+def test_no_table_exceeds_its_capacity_and_what_is_served_arrives(topology: Topology, random: Random) -> None:
+    free = BloomLabelling.make(topology, FEW).tables({})
+    capacity = max(map(len, free.values())) + random.randint(0, 4)
+    controller = controller_of(topology, random, capacity)
+    network = controller.switches
+    assert isinstance(network, EmbeddedNetwork)
+    gone: set[str] = set()
+    for asked in slices(topology, random):
+        due = [each for each in asked if each.op.adding or each.id not in gone]
+        refused = controller.submit(due).refused
+        gone |= {request.id for request, _ in refused}
+        assert {request.op for request, _ in refused} <= {Op.SUBSCRIBE}
+        assert max(map(network.peak, topology.switches)) <= capacity
+        assert_all_get_what_they_want(controller, random)
+        assert controller.verify().holds
+    for each in list(controller.subscriptions.values()):
+        controller.submit([Request(Op.UNSUBSCRIBE, each.id, each.endpoint)])
+    assert not controller.leaving
+    assert sum(map(len, controller.tables().values())) == sum(map(len, free.values()))
+
+
+@given(st.lists(seeds, min_size=1, max_size=8), seeds)
+def test_each_filter_is_covered_by_one_of_the_widest(randoms: list[Random], random: Random) -> None:
+    """Whatever filters came and went before."""
+    made = {canonical(each): each for each in map(a_filter, randoms)}
+    covering = Covering()
+    for _ in range(3):
+        filters = {text: made[text] for text in random.sample(list(made), random.randint(1, len(made)))}
+        covering.keep(filters)
+    widest = covering.widest(filters)
+    for text, filter in filters.items():
+        right = {other for other in filters if other != text and filters[other].covers(filter)}
+        same = {other for other in right if filter.covers(filters[other]) and text < other}
+        assert set(covering.above(text)) == right - same
+        assert text in widest or not widest.isdisjoint(covering.above(text))
+        assert (text in widest) == (not right - same)
+
+
+def broken(tables: Tables, labelling: BloomLabelling, random: Random) -> Tables:
+    """Tables with some entries taken out, changed or added."""
+    out = {switch: list(table) for switch, table in tables.items()}
+    for _ in range(random.randint(0, 3)):
+        switch = random.choice(list(out))
+        table, ports = out[switch], range(1, len(labelling.topology.neighbours(switch)) + 1)
+        if not table or not ports:
+            continue
+        at = random.randrange(len(table))
+        flow = table[at]
+        kind = random.choice(["less", "ports", "bits", "onward", "more", "priority"])
+        bits = random.getrandbits(6) & random.getrandbits(6)
+        if kind == "less":
+            del table[at]
+        elif kind == "ports":
+            chosen = random.sample(ports, random.randint(0, min(2, len(ports))))
+            table[at] = replace(flow, actions=tuple(map(Output, chosen)))
+        elif kind == "bits":
+            table[at] = replace(flow, match=labelling.labels.match_of(bits))
+        elif kind == "onward":
+            later = [each for each in LABEL_TABLES[: len(ports) + 1] if each > flow.table]
+            table[at] = replace(flow, onward=random.choice([None, *later]))
+        elif kind == "priority":
+            table[at] = replace(flow, priority=random.choice([999, 1000, 1001, 1002]))
+        else:
+            match = labelling.labels.match_of(bits)
+            table.append(replace(flow, match=match, actions=(Output(random.choice(ports)),)))
+        out[switch] = list({each.key: each for each in table}.values())
+    return {switch: tuple(table) for switch, table in out.items()}
+
+
+def faults_of(view: BloomView) -> set[str]:
+    """What goes wrong with some of all packets at some switch, found by trying them all."""
+    labels, found = view.labelling.labels, set()
+    for each in view.labelling.ports:
+        texts = frozenset[str]().union(*(view.held.wanted.get(host, ()) for host in each.port.hosts))
+        needs = [view.bits(view.held.with_covers([text]) & texts) for text in texts]
+        for bits in range(1 << labels.m):
+            source, destination = labels.addresses(bits)
+            flows = met(view.tables[each.switch], 6, destination, source)
+            sent = [port for flow in flows for port in flow.ports].count(each.port.port)
+            if sent == 0 and any(not need & ~bits for need in needs):
+                found.add("unsent")
+            if sent > 1:
+                found.add("doubled")
+    return found
+
+
+@settings(max_examples=100)
+@given(topologies(switches=4, hosts=5), seeds)
+def test_the_proof_sees_what_any_packet_would(topology: Topology, random: Random) -> None:
+    labelling = BloomLabelling.make(topology, FEW)
+    controller = BloomController(labelling, some_copies(random), SCHEMA, EmbeddedNetwork(topology))
+    controller.repair()
+    for asked in slices(topology, random):
+        controller.submit(asked)
+    view = controller.view(broken(controller.tables(), labelling, random))
+    verdict = verify_bloom(view)
+    assert (verdict.witness is None) == verdict.holds
+    found = faults_of(view)
+    if found:
+        assert not verdict.holds
+    if verdict.false_negatives:
+        assert "unsent" in found
+        assert verdict.witness is not None and verdict.witness.event is not None
+    assume(not verdict.undecided)
+    if "unsent" not in found:
+        assert verdict.false_negatives == 0
