@@ -8,9 +8,12 @@ from dataclasses import replace
 import pytest
 from livenet import ENCODING, Net, running
 
+from flowsieve.control.core import Core
+from flowsieve.control.memory.journal import NoJournal
+from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Op
-from flowsieve.control.switches.hindrances import shadowing
-from flowsieve.flow.others import Foreign
+from flowsieve.control.switches.hindrances import FENCE, Hindrances, shadowing
+from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.header.address import Prefix
 from flowsieve.index.dz import Dz
 from flowsieve.southbound.fabric import TableChanged
@@ -89,3 +92,31 @@ def test_a_port_that_others_have_closed_is_told_until_they_open_it() -> None:
 )
 def test_an_entry_shadows_what_it_surely_comes_before(entry: Foreign, told: bool) -> None:
     assert list(shadowing(ENCODING, [entry], {Dz.parse("00"): (1,)})) == ([entry] if told else [])
+
+
+def test_a_fence_that_is_opened_while_the_ports_are_read_is_not_told() -> None:
+    async def story() -> None:
+        async with running(Net("ring:4")) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            near, far = net.dispatcher.state.trees.trees[0].edges[0]
+            fenced = {frozenset((near, far))}
+
+            class Opening:
+                """Switches of which a fence is opened just after it was read."""
+
+                def foreign(self, switch: str) -> tuple[Foreign, ...]:
+                    return ()
+
+                async def settings(self, switch: str) -> dict[int, PortSetting]:
+                    fenced.clear()
+                    return {net.dispatcher.state.topology.port(near, far): FENCE}
+
+            core = Core(net.dispatcher.state, Opening(), ENCODING, Scribe(NoJournal()))  # type: ignore[arg-type]
+            found = Hindrances(core, lambda: frozenset(fenced))
+            await found.look(near)
+            assert found.told == {}
+            await found.look(near)  # nobody of ours has closed it now
+            assert list(found.told) == [near]
+
+    asyncio.run(story())

@@ -36,12 +36,13 @@ class Hindrances:
 
     async def look(self, switch: str) -> None:
         """See how the ports of a switch are set, and say what is in the way where it is not what was said last."""
-        topology = self._core.state.topology
+        topology, ours = self._core.state.topology, self._closed_by_us
         settings = await self._core.switches.settings(switch)
+        ours |= self._closed_by_us  # a fence may have been set or opened while the ports were read
         if (
             topology is self._core.state.topology
         ):  # otherwise ports count otherwise, and it will be looked at again
-            self._closed[switch] = dict(self._by_others(switch, settings))
+            self._closed[switch] = dict(self._by_others(switch, settings, ours))
         what = "; ".join(self._at(switch))
         if what != self._logged.get(switch, ""):
             self._logged[switch] = what
@@ -64,17 +65,21 @@ class Hindrances:
             if near in state.topology.attached or frozenset((switch, near)) in used - state.down:
                 yield f"its port to {near} is set to {setting}"
 
+    @property
+    def _closed_by_us(self) -> frozenset[Edge]:
+        """Our fences, and links that are down, which tell so by themselves."""
+        return self._fenced() | self._core.state.down
+
     def _by_others(
-        self, switch: str, settings: Mapping[int, PortSetting]
+        self, switch: str, settings: Mapping[int, PortSetting], ours: Collection[Edge]
     ) -> Iterator[tuple[str, PortSetting]]:
-        """What ports that others have closed lead to; not our fences, and one that is down tells so by itself.
+        """What ports that others have closed lead to.
 
         A fence is opened without a report, so none may be remembered.
         """
-        known = self._fenced() | self._core.state.down
         for port, near in enumerate(self._core.state.topology.neighbours(switch), 1):
             setting = settings.get(port, PortSetting.OPEN)
-            if setting & FENCE and frozenset((switch, near)) not in known:
+            if setting & FENCE and frozenset((switch, near)) not in ours:
                 yield near, setting
 
 
