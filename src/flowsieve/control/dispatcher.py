@@ -90,7 +90,7 @@ class Dispatcher:
         self._fleet = Fleet(core)
         self._failover = Failover(core, self._fleet)
         self._mender = Mender(core, self._fleet, self._failover, damping)
-        self._hindrances = Hindrances(core, lambda: self.fences.closed)
+        self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
         self._intake = Intake(core, self._fleet, self._mender, drain)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)

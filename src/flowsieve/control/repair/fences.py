@@ -37,11 +37,17 @@ class Fences:
         self._reachable = reachable
         self._sure = set(sure)
         self._ajar: dict[Edge, set[str]] = {}  # the ends that have not acknowledged to be open
+        self._closing: set[Edge] = set()  # those that a switch was asked to close, and did not answer yet
         self._turns: defaultdict[Edge, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
     def closed(self) -> frozenset[Edge]:
         return frozenset(self._sure | self._ajar.keys())
+
+    @property
+    def closing(self) -> frozenset[Edge]:
+        """The links that are being closed: a switch may have done it already."""
+        return frozenset(self._closing)
 
     @property
     def sure(self) -> frozenset[Edge]:
@@ -61,7 +67,11 @@ class Fences:
             ends = [end for end in sorted(edge) if end in self._reachable]
             if not ends:
                 raise SwitchError(f"neither end of the link {link_name(edge)} can be reached to fence it")
-            troubles = await asyncio.gather(*(self._shut(end, edge, told) for end in ends))
+            self._closing.add(edge)
+            try:
+                troubles = await asyncio.gather(*(self._shut(end, edge, told) for end in ends))
+            finally:
+                self._closing.discard(edge)
             for trouble in troubles:
                 if trouble is not None and edge not in self._sure:
                     raise trouble

@@ -203,7 +203,7 @@ class Mender:
         self._look_again()
         state, down, before = self._core.state, self._down, self._trees
         self._failover.see(down, self.fences.closed)
-        blocked = (self._silent | self.fences.closed) & self._edges
+        blocked = (self._silent | self.fences.closed | self.fences.closing) & self._edges
         busy = (
             self._writing or "" in self._fencing.values()
         )  # what it is at comes about, whatever is told meanwhile

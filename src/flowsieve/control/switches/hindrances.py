@@ -21,7 +21,7 @@ FENCE = PortSetting.NO_RECEIVE | PortSetting.NO_FORWARD
 class Hindrances:
     """Looks at the entries of others that reads of tables have found, and at how ports are set.
 
-    `fenced` are the links that are closed by ourselves.
+    `fenced` are the links that are closed by ourselves, or may be.
     """
 
     def __init__(self, core: Core, fenced: Callable[[], frozenset[Edge]]) -> None:
