@@ -47,7 +47,7 @@ class Believing:
     """A publisher that signs and a subscriber that checks, or does not: as they are told before each turn."""
 
     def __init__(self, publisher: Client, subscriber: Client) -> None:
-        self._outbox, self._inbox = publisher._outbox, subscriber._inbox
+        self._outbox, self._inbox = publisher._sender._outbox, subscriber._inbox
         self._signer, self._checker = self._outbox.signer, self._inbox.checker
         assert self._signer is not None and self._checker is not None
 

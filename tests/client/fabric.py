@@ -13,7 +13,7 @@ from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.requests.ledger import Ledger
-from flowsieve.control.state import ControlState
+from flowsieve.control.state import ControlState, Settings
 from flowsieve.header.address import address_text
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plan import IndexPlan
@@ -38,10 +38,11 @@ GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 class Fabric:
     """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
 
-    def __init__(self, control: str, plan: IndexPlan | None = None) -> None:
+    def __init__(self, control: str, plan: IndexPlan | None = None, *, labelled: bool = False) -> None:
         self.control = control
-        self.encoding = encoding_of("ipv6")
-        self.state = ControlState(NETWORK, plan or RegularPlan.make(SCHEMA, bits=7))
+        self.encoding = encoding_of("receivers" if labelled else "ipv6")
+        plan = plan or RegularPlan.make(SCHEMA, bits=0 if labelled else 7)
+        self.state = ControlState(NETWORK, plan, settings=Settings(labelled=labelled))
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
@@ -99,13 +100,15 @@ class Fabric:
 
     def carry(self, host: str, datagram: EventDatagram) -> None:
         seen = len(self.network.deliveries)
-        self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
+        if datagram.destination:
+            self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
         self.network.settle()
         for delivery in self.network.deliveries[seen:]:
             if not self.loses(delivery.host, datagram.payload):
                 for _ in range(self.copies):
                     self.say(delivery.host, datagram.payload)
-        self.say(host, datagram.payload)
+        if datagram.near:
+            self.say(host, datagram.payload)
 
     def say(self, host: str, payload: bytes) -> None:
         """Have all applications of a host hear something."""

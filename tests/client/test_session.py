@@ -472,7 +472,7 @@ def test_without_keys_every_datagram_is_believed(fabric: Fabric) -> None:
         await ann.advertise()
         await ann.publish(price=1, side="buy")
         assert await take(everything, 1) == [1]
-        assert ann._outbox.signer is None and bob._inbox.checker is None
+        assert ann._sender.signer is None and bob._inbox.checker is None
 
     play(fabric, story)
 
@@ -485,7 +485,7 @@ def test_absurd_counts_end_no_session_even_where_nothing_is_signed(fabric: Fabri
             everything = await bob.subscribe("True")
             await ann.advertise()
             await ann.publish(price=1, side="buy")
-            (digest,) = map(decode, (each.payload for each in ann._outbox.digests()))
+            (digest,) = map(decode, (each.payload for each in ann._sender._outbox.digests()))
             for birth in range(2, 9):  # seven counts, which together are more than any call can say
                 stamps = (MAX_NUMBER, birth) * (len(digest.stamps) // 2)
                 fabric.say("bob", encode(replace(digest, stamps=stamps)))

@@ -30,7 +30,7 @@ CONFIG = """\
 a = {{ type = "int", min = 0, max = 255 }}
 b = {{ type = "int", min = 0, max = 255 }}
 [index]
-max_dz_per_filter = 8
+{index}
 {network}
 [controller]
 state = "state"
@@ -57,14 +57,16 @@ class Daemonic(Traffic):
 
     # The process.
 
-    def configure(self, more: str = "", capacity: int | None = None) -> None:
+    def configure(
+        self, more: str = "", capacity: int | None = None, index: str = "max_dz_per_filter = 8"
+    ) -> None:
         """Write its configuration."""
         network = ""
         if capacity is not None:
             links = json.dumps([[link.a, link.b] for link in self.lab.topology.links])
             hosts = "".join(f"{host} = {json.dumps(at)}\n" for host, at in self.lab.topology.hosts.items())
             network = f"[network]\nlinks = {links}\ntable_capacity = {capacity}\n[network.hosts]\n{hosts}"
-        self.config.write_text(CONFIG.format(network=network, port=self.port, more=more))
+        self.config.write_text(CONFIG.format(index=index, network=network, port=self.port, more=more))
 
     def command(self, *options: str) -> list[str]:
         return ["controller", str(self.config), "--lab", self.lab.name, *options]

@@ -23,6 +23,7 @@ from flowsieve.protocol.call import OPS, Call
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, digest_of, unpack_answer
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer, publisher_key
+from flowsieve.protocol.filter_page import HeldVersion
 from flowsieve.protocol.version import VERSION
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.event_secret import believed_epochs, signing_epoch
@@ -190,7 +191,8 @@ def test_the_ops_are_those_of_the_code() -> None:
 
 def test_the_fields_of_a_call_are_those_of_the_code() -> None:
     hello, other = (
-        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True).to_json() for op in ("hello", "bye")
+        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True, HeldVersion("e", 1)).to_json()
+        for op in ("hello", "bye")
     )
     assert {row[0] for row in rows("field")} == hello.keys() | other.keys()
 

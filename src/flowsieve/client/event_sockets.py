@@ -55,19 +55,23 @@ class EventSockets:
             raise HostError(f"this host cannot send to groups: {error.strerror}") from None
 
     def send(self, datagrams: Iterable[EventDatagram]) -> None:
-        for to, payload in datagrams:
-            sockaddr = self._sockaddrs.get(to)
-            if sockaddr is None:
-                if len(self._sockaddrs) >= KNOWN:
-                    self._sockaddrs.clear()
-                sockaddr = self._sockaddrs[to] = (socket.inet_ntop(self._family, to), EVENT_PORT)
+        for to, payload, near in datagrams:
             try:
-                self._send_far(payload, sockaddr)
-                self._near.sendto(payload, self._own)
+                if to:
+                    self._send_far(payload, self._sockaddr(to))
+                if near:
+                    self._near.sendto(payload, self._own)
             except OSError as error:
-                raise HostError(
-                    f"this host cannot send to {sockaddr[0]}: {error.strerror or error}"
-                ) from None
+                where = socket.inet_ntop(self._family, to) if to else "itself"
+                raise HostError(f"this host cannot send to {where}: {error.strerror or error}") from None
+
+    def _sockaddr(self, to: bytes) -> tuple[str, int]:
+        known = self._sockaddrs.get(to)
+        if known is None:
+            if len(self._sockaddrs) >= KNOWN:
+                self._sockaddrs.clear()
+            known = self._sockaddrs[to] = (socket.inet_ntop(self._family, to), EVENT_PORT)
+        return known
 
     def listen(self, ready: Callable[[], object]) -> None:
         receiver = socket.socket(self._family, socket.SOCK_DGRAM)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from flowsieve.client.loss import Stamper
 from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import shown
+from flowsieve.content.schema import Schema, shown
 from flowsieve.errors import BadInput, BadValue
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
@@ -27,10 +27,14 @@ from flowsieve.protocol.event_message import (
 
 
 class EventDatagram(NamedTuple):
-    """Bytes for an address, which is 4 or 16 bytes itself."""
+    """Bytes for an address, which is 4 or 16 bytes itself; none for what the network is not to carry.
+
+    What is `near` is for the other applications of this host as well.
+    """
 
     destination: bytes
     payload: bytes
+    near: bool = True
 
 
 class Outbox:
@@ -53,13 +57,9 @@ class Outbox:
 
     def event(self, values: Mapping[str, object], data: bytes = b"") -> list[EventDatagram]:
         """An event's datagrams, one for each of its dz; a bad event raises and counts for nothing."""
-        checked = check_event(self._plan.schema, values)
-        if not any(promise.matches(checked) for promise in self.advertised.values()):
-            raise self._not_advertised(checked)
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise BadInput(f"the data of an event is bytes, not {shown(data)}")
+        checked, data = checked_event(self._plan.schema, values, data, self.advertised)
         cells = self._plan.encode(checked)
-        content = pack_content(checked, bytes(data))
+        content = pack_content(checked, data)
         items = LONG_ITEMS if data else EVENT_ITEMS
         self.seq += 1
         sent = []
@@ -87,10 +87,23 @@ class Outbox:
             return EventDatagram(to, pack(items, to, dz.length, 0, b"", covered))
         return EventDatagram(to, pack(items, to, dz.length, signer.epoch, signer.mac(covered), covered))
 
-    def _not_advertised(self, checked: Mapping[str, object]) -> BadValue:
-        if not self.advertised:
-            return BadValue(
-                f"nothing is advertised, so {shown(dict(checked))} cannot be published; advertise first"
-            )
-        promised = " or ".join(str(promise) for promise in self.advertised.values())
-        return BadValue(f"{shown(dict(checked))} lies outside what is advertised: {shown(promised)}")
+
+def checked_event(
+    schema: Schema, values: Mapping[str, object], data: bytes, advertised: Mapping[str, Filter]
+) -> tuple[Mapping[str, object], bytes]:
+    """An event that may be published, and the bytes that it brings; raises what is wrong with it."""
+    checked = check_event(schema, values)
+    if not any(promise.matches(checked) for promise in advertised.values()):
+        raise _not_advertised(checked, advertised)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise BadInput(f"the data of an event is bytes, not {shown(data)}")
+    return checked, bytes(data)
+
+
+def _not_advertised(checked: Mapping[str, object], advertised: Mapping[str, Filter]) -> BadValue:
+    if not advertised:
+        return BadValue(
+            f"nothing is advertised, so {shown(dict(checked))} cannot be published; advertise first"
+        )
+    promised = " or ".join(str(promise) for promise in advertised.values())
+    return BadValue(f"{shown(dict(checked))} lies outside what is advertised: {shown(promised)}")

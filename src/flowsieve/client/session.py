@@ -12,7 +12,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -23,7 +23,10 @@ from flowsieve.client.digest_timer import DigestTimer
 from flowsieve.client.event_sockets import EventSockets
 from flowsieve.client.inbox import Inbox, MatchedEvent
 from flowsieve.client.interests import Advertisement, Subscription
+from flowsieve.client.label_sender import LabelSender
+from flowsieve.client.matcher_link import MatcherLink
 from flowsieve.client.outbox import Outbox
+from flowsieve.client.sender import DirectSender, Sender
 from flowsieve.client.stats import Stats
 from flowsieve.client.wire import Inside, OpenWire
 from flowsieve.content.filter import Filter
@@ -69,12 +72,12 @@ async def connect(
     connection = ControlConnection(transport_to(control, inside), host, token)
     try:
         welcome = Welcome.parse(await _greeted(connection, within))
-        client = Client(connection, welcome, inside, wire)
+        client = Client(connection, welcome, inside, wire, MatcherLink(control, host, token, inside))
         try:
             connection.keep(welcome.lease)
             yield client
         finally:
-            client._leave()
+            await client._leave()
     finally:
         await connection.close()
 
@@ -91,22 +94,30 @@ class Client:
     """One application: what it publishes has an id of its own, and it gets nothing that it published itself."""
 
     def __init__(
-        self, connection: ControlConnection, welcome: Welcome, inside: Inside, wire: OpenWire
+        self,
+        connection: ControlConnection,
+        welcome: Welcome,
+        inside: Inside,
+        wire: OpenWire,
+        matcher: MatcherLink,
     ) -> None:
         self.host = welcome.host
         self.publisher = welcome.publisher or os.urandom(PUBLISHER_BYTES)
         self._welcome = welcome
         self._connection = connection
         self._stats = Stats()
-        self._outbox = Outbox(welcome.plan, welcome.encoding, self.publisher)
-        self._inbox = Inbox(welcome.schema, welcome.encoding, self.publisher, self._stats)
+        self._inbox = Inbox(
+            welcome.schema, welcome.encoding, self.publisher, self._stats, labelled=welcome.labelled
+        )
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)
         self._overflow = 0
+        self._cannot_publish: FlowsieveError | None = None
         self._listens = False
         self._inside = inside
         with inside():
             self._wire = wire(welcome.address, welcome.interface)
+        self._sender = self._made_sender(matcher)
         self._quiet = DigestTimer(self._send_digests)
         self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
         connection.stage = UNSIGNED
@@ -123,39 +134,53 @@ class Client:
     @property
     def stats(self) -> Stats:
         """What was sent, received, dropped and lost so far."""
-        return replace(self._stats, overflow=self._overflow + self._wire.dropped)
+        return replace(self._stats, overflow=self._overflow + self._wire.dropped, late=self._sender.late)
 
     # Publishing.
+
+    def _made_sender(self, matcher: MatcherLink) -> Sender:
+        welcome = self._welcome
+        if welcome.labelled:
+            return LabelSender(
+                welcome.schema, welcome.tag, self.publisher, self._wire, matcher, self._end_publishing
+            )
+        return DirectSender(Outbox(welcome.plan, welcome.encoding, self.publisher), self._wire)
 
     async def advertise(self, filter: str = "True") -> Advertisement:
         """Promise to publish nothing but what a filter matches; returns when the network is ready for it."""
         promise = Filter.parse(filter, self.schema)
+        await self._sender.ready()
         answer = await self._connection.ask("adv", filter=filter)
         id = _field(answer, "id")
         self._connection.held += 1
-        self._outbox.advertised[id] = promise
+        self._sender.advertised[id] = promise
         return Advertisement(id, promise, partial(self._unadvertise, id))
 
     async def publish(
         self, event: Mapping[str, object] | None = None, /, *, data: bytes = b"", **values: object
     ) -> int:
-        """`publish_nowait`, and let others have their turn."""
+        """`publish_nowait`, and wait until the event has left; others have their turn meanwhile."""
         seq = self.publish_nowait({**(event or {}), **values}, data)
         await asyncio.sleep(0)
+        await self._sender.left(seq)
         return seq
 
     def publish_nowait(self, event: Mapping[str, object], data: bytes = b"") -> int:
         """Send an event, if its types, its ranges and the advertisements allow it; returns its sequence number."""
         if self._connection.lost.done():
             raise self._connection.lost.result()
-        self._wire.send(self._outbox.event(event, data))
+        if self._cannot_publish is not None:
+            raise self._cannot_publish
+        seq = self._sender.put(event, data)
         self._stats.sent += 1
         self._quiet.disturb()
-        return self._outbox.seq
+        return seq
+
+    def _end_publishing(self, reason: FlowsieveError) -> None:
+        self._cannot_publish = reason
 
     def _send_digests(self, last: bool = False) -> None:
-        with suppress(HostError):  # the next event that is published raises it
-            self._wire.send(self._outbox.last_digests() if last else self._outbox.digests())
+        self._sender.digests(last)
 
     # Subscribing.
 
@@ -235,7 +260,7 @@ class Client:
 
     async def _need_to_check(self) -> None:
         """Have the keys to check events with, before the first of them can come."""
-        if self._outbox.signer is None or self._inbox.checker is not None:
+        if self._sender.signer is None or self._inbox.checker is not None:
             return
         self._connection.checks, self._connection.stage = True, None
         await self._connection.ask("renew")
@@ -250,7 +275,7 @@ class Client:
             self._take_keys(keys)
 
     def _take_keys(self, keys: EventKeys) -> None:
-        self._outbox.signer = Signer(*keys.sign)
+        self._sender.signer = Signer(*keys.sign)
         if keys.check:
             self._inbox.checker = MacChecker(keys.check)
         self._connection.stage = keys.stage
@@ -258,7 +283,8 @@ class Client:
     # Endings.
 
     async def _unadvertise(self, id: str) -> None:
-        del self._outbox.advertised[id]
+        del self._sender.advertised[id]
+        await self._sender.flush()
         self._send_digests(last=True)
         self._connection.held -= 1
         await self._connection.ask("unadv", id=id)
@@ -279,8 +305,9 @@ class Client:
         for subscription in self._subscriptions.values():
             subscription.end(reason)
 
-    def _leave(self) -> None:
+    async def _leave(self) -> None:
         """Send and receive no more."""
+        await self._sender.close()
         self._quiet.close()
         self._wire.close()
         for subscription in self._subscriptions.values():

@@ -16,6 +16,7 @@ class Stats:
     addresses; `malformed`, what is no event of this schema; `forged`, what its publisher has not signed; `overflow`,
     what a subscription's full queue, or the host's receive buffer, had no room for.
     `lost`: packets wanted that were sent and never came. `unchecked`: events for which nobody could tell.
+    `late`: events published after the time until which it was known who wants them, since the process was stopped.
     """
 
     sent: int = 0
@@ -30,6 +31,7 @@ class Stats:
     overflow: int = 0
     lost: int = 0
     unchecked: int = 0
+    late: int = 0
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)

@@ -78,6 +78,7 @@ class Core:
     watcher: Watcher = field(default_factory=NoWatcher)
     tasks: Tasks = field(default_factory=Tasks)
     unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards
+    silenced: set[str] = field(default_factory=set)  # hosts whose events are dropped at their ports
 
     def punts_of(self, switch: str) -> Sequence[Punt]:
         """The service entries of a switch: each of its ports has a limit of its own."""
@@ -97,4 +98,5 @@ class Core:
         topology = self.state.topology
         settings = self.guarding(topology) if switch not in self.unguarded else None
         advertised = self.state.advertised_at(switch) if settings is not None else {}
+        advertised = {host: dz for host, dz in advertised.items() if host not in self.silenced}
         return guard_of(topology, switch, self.encoding, advertised, settings, self.state.owner)

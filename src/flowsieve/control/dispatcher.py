@@ -11,12 +11,14 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import permutations
 from types import TracebackType
 
 from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.publishers import Publishers
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.repair.failover import Failover
 from flowsieve.control.repair.fences import Fences
@@ -27,18 +29,18 @@ from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Outcome
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
+from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.errors import Refused, SwitchError
-from flowsieve.flow.detours import Path, Protection
-from flowsieve.flow.diff import changes_between
+from flowsieve.flow.detours import Path, Protection, bridged
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.others import Foreign, Others
-from flowsieve.flow.proof.verify import Verdict, verify
+from flowsieve.flow.others import Foreign, Others, PortSetting
+from flowsieve.flow.proof.proving import AnyView, proved
+from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
-from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
-from flowsieve.network.mend import Edge
+from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import (
     LiveSwitches,
@@ -51,6 +53,8 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
 MOST_LOOKS = 3  # at a network that changes while it is looked at
+LEASES = 5  # of a publisher's filters, in that of a client
+FILTER_LEASE_SECONDS = 6.0
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 
 
@@ -73,8 +77,12 @@ class Dispatcher:
         watcher: Watcher | None = None,
         guarding: Guarding = not_guarded,
         detour_room: DetourRoom = no_detours,
+        filter_lease: float = FILTER_LEASE_SECONDS,
     ) -> None:
         self.patience = patience
+        self.filter_lease = (
+            filter_lease  # how long publishers may go on with what they hold of others' filters
+        )
         self._core = core = Core(
             state,
             switches,
@@ -91,7 +99,8 @@ class Dispatcher:
         self._failover = Failover(core, self._fleet)
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
-        self._intake = Intake(core, self._fleet, self._mender, drain)
+        self.publishers = self._publishers() if state.labelled else None
+        self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
@@ -137,15 +146,13 @@ class Dispatcher:
 
     def replace(self, state: ControlState) -> int:
         """Go on with another state of the same network and interests; how many operations that asks for."""
-        asked = 0
-        for switch in state.topology.switches:
-            changes = changes_between(self.state.table(switch), state.table(switch))
-            if changes:
-                self._fleet[switch].ask(changes)
-                asked += len(changes)
+        changes = state.changes_since(self.state.tables)
         self._core.state = state
+        self._fleet.ask(changes)
+        if self.publishers is not None:
+            self.publishers.begin_anew()
         self._fleet.guard_anew()  # filters may have other covers
-        return asked
+        return sum(map(len, changes.values()))
 
     async def grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
         """Go on with a network that has all that this one has, and more; it is written down first."""
@@ -293,7 +300,7 @@ class Dispatcher:
         """
         return await self._fleet.tables(switches)
 
-    async def view(self) -> NetworkView:
+    async def view(self) -> AnyView:
         """The network with what the switches that can be asked really hold, and what others have made of them."""
         for _ in range(MOST_LOOKS):
             before = self.state.topology, self.state.down, self.fences.closed
@@ -302,12 +309,24 @@ class Dispatcher:
             around = await self._failover.really_held(tables)
             if before == (self.state.topology, self.state.down, self.fences.closed):
                 break
+        around_dead = self._bridged_ports(around) if self.state.labelled else {}
         others = {
-            switch: Others(self.foreign(switch), settings)
+            switch: Others(self.foreign(switch), _without(settings, around_dead.get(switch, ())))
             for switch, settings in zip(tables, ports, strict=True)
         }
+        if self.state.labelled:
+            return replace(self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries)
         view = self.state.view(self.encoding, tables)
         return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
+
+    def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
+        """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""
+        state, closed, found = self.state, self.fences.closed, dict[str, set[int]]()
+        dead = (tree_edges(state.trees) & state.down) - closed
+        for edge in bridged(state.topology, held, dead, state.down | closed):
+            for near, far in permutations(edge):
+                found.setdefault(near, set()).add(state.topology.port(near, far))
+        return found
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; one proof for all who ask at a time.
@@ -336,33 +355,36 @@ class Dispatcher:
             advertisements=_standing(advertised, self.state.advertisements),
             subscriptions=_standing(subscribed, self.state.subscriptions),
         )
-        return await asyncio.to_thread(verify, standing)
+        return await asyncio.to_thread(proved, standing)
+
+    def _publishers(self) -> Publishers:
+        """Publishers that match events themselves; some may go on with what a controller before us gave them."""
+        before = max(self.filter_lease, self.ledger.promised / LEASES)
+        return Publishers(self._core, LabelGates(self._core, self._fleet), lambda: self.filter_lease, before)
 
     # How the network turns out.
 
     def _grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
         """Switches at which nothing is new get the difference; the others are read again, in their new ports."""
         state = self.state
-        before = {
-            switch: (_row(state.topology, switch), state.table(switch)) for switch in state.topology.switches
-        }
+        tables, rows = state.tables, {each: _row(state.topology, each) for each in state.topology.switches}
         state.grow(topology)
-        other = [
-            switch
-            for switch in topology.switches
-            if switch not in before or before[switch][0] != _row(topology, switch)
-        ]
+        other = [each for each in topology.switches if rows.get(each) != _row(topology, each)]
         for reconciler in self._fleet.grow({switch: deliveries.get(switch, {}) for switch in other}):
             self._core.tasks.start(reconciler.run())
-        for switch, (_, table) in before.items():
-            if switch not in other and (changes := changes_between(table, state.table(switch))):
-                self._fleet[switch].ask(changes)
+        self._fleet.ask(
+            state.changes_since({each: held for each, held in tables.items() if each not in other})
+        )
         self._fleet.guard_anew()  # how closely hosts are guarded may depend on how many there are
         self._failover.grow()
         self._mender.grow()
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._greeter.look_at_ports(switch))
+
+
+def _without(settings: Mapping[int, PortSetting], ports: Collection[int]) -> Mapping[int, PortSetting]:
+    return {port: setting for port, setting in settings.items() if port not in ports}
 
 
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:

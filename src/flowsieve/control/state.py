@@ -14,14 +14,21 @@ from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
+from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
+from flowsieve.flow.tables.labelled import LabelledTables
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
+from flowsieve.header.receivers import HEADER as RECEIVERS
+from flowsieve.header.receivers import ReceiverLabels
+from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.network.host_sets import HostSets
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
@@ -35,7 +42,8 @@ class Settings:
 
     `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
-    things; hosts that are found have some.
+    things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
+    interests.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -43,6 +51,7 @@ class Settings:
     tables: Tables = Tables.OVERLAY
     sample: EventSample | None = None
     reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
+    labelled: bool = False
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""
@@ -54,12 +63,13 @@ class Settings:
 class Outcome:
     """What a slice of requests comes to: the net changes per switch, and what could not be served.
 
-    `unmended` is why trees stay as they are.
+    `unmended` is why trees stay as they are. `told` is what publishers have to learn, where packets name receivers.
     """
 
     changes: Mapping[str, list[Change]]
     refused: tuple[tuple[Request, Refused], ...] = field(default=())
     unmended: Refused | None = None
+    told: Mapping[str, list[FilterChange]] = field(default_factory=dict)
 
     @property
     def operations(self) -> int:
@@ -95,8 +105,10 @@ class ControlState:
         self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        compiler = Compiler(topology, self.trees, self.settings.tables)
-        self._tables = FittedTables(compiler, self.settings.room(topology))
+        self.sets = HostSets()
+        if self.labelled:
+            self.sets = self.sets.extended(topology)
+        self._tables = self._made_tables()
 
     def step(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; what does not fit is refused one by one.
@@ -109,7 +121,7 @@ class ControlState:
         taken = [self._take(request, interest) for request, interest in zip(requests, new, strict=True)]
         self._weigh()
         try:
-            return Outcome(self._tables.update())
+            return Outcome(self._tables.update(), told=self._tables.told())
         except Refused as reason:
             if not any(request.op.adding for request in requests):
                 return Outcome({})  # removals succeed even over capacity
@@ -140,9 +152,11 @@ class ControlState:
         for request, dz in zip(requests, covers, strict=True):
             assert request.op.adding, "what ends something is not in force"
             side = request.op.side
-            self.interests(side)[request.id] = Interest(request.id, request.endpoint, request.filter, dz)
-            added.append((request.endpoint, side, dz))
-        self._tables.compiler.add(added)
+            taken = Interest(request.id, request.endpoint, request.filter, dz)
+            self.interests(side)[request.id] = taken
+            added.append((taken, side))
+        self._tables.add(added)
+        self._tables.told()  # publishers will ask
         if fit is not None or not self.bounded:
             self._tables.recall(fit or Fit())
             return
@@ -162,6 +176,7 @@ class ControlState:
             if not outcome.refused:
                 self._undo(request, self.interests(request.op.side)[request.id])
             self._tables.recall(fit)
+            self._tables.told()  # nobody hears of it
 
     def rewire(self, down: Collection[Edge], fenced: Collection[Edge] | None = None) -> Outcome:
         """Mend the trees, given all links that are down, and all that are fenced (None: those that are down).
@@ -184,7 +199,7 @@ class ControlState:
     def _on(self, trees: TreeMap) -> Mapping[str, list[Change]]:
         """Go over to trees of the same partitions; what changes with them."""
         self.trees = trees
-        self._tables.compiler.rewire(trees)
+        self._tables.rewire(trees)
         return self._tables.update()
 
     def grow(self, topology: Topology, trees: TreeMap | None = None) -> None:
@@ -203,15 +218,14 @@ class ControlState:
             gone = tree_edges(self.trees) - there
             trees = mended(extended(self.trees, topology), topology, self.down | gone, self.fenced | gone)
         self.found, self.topology, self.trees = True, topology, trees
-        self._tables = FittedTables(
-            Compiler(topology, self.trees, self.settings.tables), self.settings.room(topology)
-        )
+        if self.labelled:
+            self.sets = self.sets.extended(topology)
+        self._tables = self._made_tables()
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
-        self._tables.compiler.add(
-            [(each.endpoint, side, each.dz) for side in Side for each in self.interests(side).values()]
-        )
+        self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
+        self._tables.told()  # it is the same as before
         self._weigh()
         with suppress(Refused):
             self._tables.update()
@@ -230,8 +244,48 @@ class ControlState:
         return Outcome(self._tables.update())
 
     def table(self, switch: str) -> dict[Dz, Ports]:
-        """What a switch should hold."""
+        """What a switch should hold, in dz; all of the space as one where packets are labelled."""
         return self._tables.table(switch)
+
+    def label_entries(self, switch: str) -> tuple[Flow, ...]:
+        """What a switch should hold for labels, before anything is readdressed."""
+        assert isinstance(self._tables, LabelledTables), "packets are labelled"
+        return self._tables.entries(switch)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether packets name their receivers."""
+        return self.settings.labelled
+
+    @property
+    def labels(self) -> ReceiverLabels:
+        """The bits of all hosts, where packets name their receivers."""
+        return ReceiverLabels(POOLS[RECEIVERS][0], self.sets.sets, self.sets.number_bits)
+
+    @property
+    def filters(self) -> PublisherFilters:
+        """What publishers have to know, where packets name their receivers."""
+        assert isinstance(self._tables, LabelledTables), "packets are labelled"
+        return self._tables.filters
+
+    def recall_sets(self, sets: HostSets) -> None:
+        """Have hosts in the sets that they were in before, while nothing was asked for yet."""
+        assert not self._touched, "tables follow the sets"
+        self.sets = sets.extended(self.topology)
+        self._tables = self._made_tables()
+
+    @property
+    def tables(self) -> dict[str, object]:
+        """What all switches should hold, to be compared with later."""
+        return {switch: self._tables.meaning(switch) for switch in self.topology.switches}
+
+    def changes_since(self, before: Mapping[str, object]) -> dict[str, list[Change]]:
+        """How the tables of some switches differ from what they should have held before."""
+        found = {}
+        for switch, meaning in before.items():
+            if meaning != (now := self._tables.meaning(switch)):
+                found[switch] = self._tables.changes(meaning, now)
+        return found
 
     def size(self, switch: str) -> int:
         """How many entries a switch should hold."""
@@ -244,7 +298,7 @@ class ControlState:
     @property
     def bounded(self) -> bool:
         """Whether some table has a capacity: only then does it matter in which order requests came."""
-        return bool(self._tables.capacity)
+        return self._tables.bounded
 
     @property
     def fit(self) -> Fit:
@@ -275,6 +329,18 @@ class ControlState:
             self.topology, self.plan, encoding, tables, offers, wants, self.down, self.trees, self.owner
         )
 
+    def label_view(self, tables: Mapping[str, tuple[Flow, ...]]) -> LabelView:
+        """The same where packets name their receivers."""
+        return LabelView(
+            self.topology,
+            self.trees.trees[0],
+            self.labels,
+            self.plan.schema,
+            tables,
+            tuple(self.advertisements.values()),
+            tuple(self.subscriptions.values()),
+        )
+
     def publishes(self, host: str) -> list[Interest]:
         return [interest for interest in self.advertisements.values() if interest.endpoint == host]
 
@@ -285,6 +351,13 @@ class ControlState:
             if interest.endpoint in there:
                 there[interest.endpoint].append(interest.dz)
         return {name: union(sets) for name, sets in there.items() if sets}
+
+    def _made_tables(self) -> FittedTables | LabelledTables:
+        """Tables for the network and the trees as they are, without any interest."""
+        room = self.settings.room(self.topology)
+        if self.labelled:
+            return LabelledTables(self.topology, self.trees, self.labels, room)
+        return FittedTables(Compiler(self.topology, self.trees, self.settings.tables), room)
 
     def _one_tree(self, topology: Topology) -> TreeMap:
         """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""
@@ -310,7 +383,7 @@ class ControlState:
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
         there, weighed = len(self.subscriptions), self._tables.weights.interests
-        if self._tables.capacity and abs(there - weighed) * 10 > weighed:
+        if self.bounded and abs(there - weighed) * 10 > weighed:
             interests = [interest.dz for interest in self.subscriptions.values()]
             self._tables.weights = Weights.of(interests, self.settings.sample)
 
@@ -350,4 +423,4 @@ class ControlState:
         self._count(request, interest, adding=not request.op.adding)
 
     def _count(self, request: Request, interest: Interest, *, adding: bool) -> None:
-        self._tables.compiler.change(interest.endpoint, request.op.side, interest.dz, adding=adding)
+        self._tables.change(interest, request.op.side, adding=adding)

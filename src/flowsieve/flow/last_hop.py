@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from flowsieve.flow.entry import Deliver
+from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.header.host_groups import host_addresses
 from flowsieve.network.topology import Topology
 
@@ -17,3 +18,9 @@ def deliveries_of(topology: Topology, family: int) -> Mapping[str, Mapping[int, 
         port = topology.port(switch, host)
         found[switch][port] = Deliver(port, *addresses[host].events(family))
     return found
+
+
+def readdressed(entry: Flow, deliveries: Mapping[int, Deliver], owner: int) -> Flow:
+    """An entry of an owner that readdresses what it sends to hosts."""
+    actions = tuple(deliveries.get(action.port, action) for action in entry.actions)
+    return replace(entry, actions=actions, owner=owner)

@@ -46,11 +46,13 @@ class ReceiverLabels:
 
     tag: Tag
     sets: Sets
+    least_set_bits: int = 0  # more than it takes to number the sets, where others are to come
     set_bits: int = field(init=False)
     _places: Mapping[str, Place] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        set_bits = (len(self.sets) - 1).bit_length() if self.sets else 0
+        needed = (len(self.sets) - 1).bit_length() if self.sets else 0
+        set_bits = max(needed, self.least_set_bits)
         places = {
             host: Place(number, bit) for number, row in enumerate(self.sets) for bit, host in enumerate(row)
         }

@@ -8,11 +8,12 @@ from typing import Any
 
 from flowsieve.content.schema import is_unicode, shown
 from flowsieve.errors import BadMessage, nearest
+from flowsieve.protocol.filter_page import HeldVersion
 from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_FILTER, LONGEST_NAME, MAX_NUMBER, SESSION
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
-HELLO, BYE = "hello", "bye"
-OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", BYE)
+HELLO, BYE, FILTERS = "hello", "bye", "filters"
+OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", FILTERS, BYE)
 DEADLINE_SECONDS = 30.0  # for the answer to a call that does not say
 
 CallKey = tuple[bytes, int]  # the session's 16 bytes, and the call's number
@@ -24,7 +25,8 @@ class Call:
 
     `number` counts the session's calls; `answered` says that the client has the answers to all below. `deadline` is
     how many seconds it waits. `stage` is that of the keys for events that it has (see `event_keys`), None if it needs
-    some; `checks` says that it needs those to check events with as well.
+    some; `checks` says that it needs those to check events with as well. `held` is what a publisher's host holds of
+    others' filters, None if nothing.
     """
 
     session: str
@@ -39,6 +41,7 @@ class Call:
     stats: Mapping[str, Any] | None = None
     stage: int | None = None
     checks: bool | None = None
+    held: HeldVersion | None = None
 
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
@@ -64,6 +67,7 @@ class Call:
             found.report("stats"),
             found.whole("stage") if "stage" in message else None,
             found.truth("checks"),
+            HeldVersion.parse(message["held"]) if message.get("held") is not None else None,
         )
 
     @property
@@ -76,6 +80,8 @@ class Call:
             field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
         }
         said["n"] = said.pop("number")
+        if self.held is not None:
+            said["held"] = self.held.to_json()
         return said | {"version": VERSION} if self.op == HELLO else said
 
 

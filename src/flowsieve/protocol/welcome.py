@@ -10,7 +10,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding
-from flowsieve.header.tag import Tag
+from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, PUBLISHER_BYTES
@@ -43,6 +43,11 @@ class Welcome:
     def encoding(self) -> Encoding:
         """How dz stand in packets."""
         return PrefixEncoding(self.tag)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether packets name their receivers: the tag tells."""
+        return self.tag in POOLS["receivers"]
 
     def to_json(self) -> dict[str, Any]:
         return {

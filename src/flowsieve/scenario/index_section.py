@@ -21,6 +21,7 @@ from flowsieve.flow.tables.bloom_tables import BloomLabelling
 from flowsieve.header.bloom import HEADER as BLOOM
 from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import Encoding, encoding_of
+from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.header.tag import DZ_HEADERS, LABEL_HEADERS
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
@@ -125,6 +126,22 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     if copies is not None:
         return BloomSection(top.path, schema, header, copies)
     return None if bloom else LabelSection(top.path, schema, header)
+
+
+def read_served(top: Section) -> IndexSection | None:
+    """The index that a controller serves; None after a mistake.
+
+    Where packets name their receivers it has no bits: every filter is all of the space, and publishers see to the rest.
+    """
+    index = top.section("index")
+    if index.table.get("header") == BLOOM:
+        right = f"right is one of {listed((*DZ_HEADERS, RECEIVERS))}; `flowsieve run` has {BLOOM!r} as well"
+        index.wrong("header", f"a controller does not serve labels that are Bloom filters; {right}")
+        return None
+    read = read_contents(top)
+    if not isinstance(read, LabelSection):
+        return read
+    return IndexSection(read.path, read.schema, read.header, RegularPlan.make(read.schema, 0), 1, None)
 
 
 def _read_copies(index: Section) -> Shares | None:

@@ -18,6 +18,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.address import Prefix
+from flowsieve.header.tag import LABEL_HEADERS
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import EventSample
 from flowsieve.network.port_numbers import Numbers
@@ -25,7 +26,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
-from flowsieve.scenario.index_section import IndexSection, read_index
+from flowsieve.scenario.index_section import IndexSection, read_served
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
@@ -155,6 +156,7 @@ class Config:
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
             sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
             reserve=lambda topology: self.service.entries(topology, capacity),
+            labelled=index.header in LABEL_HEADERS,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -192,7 +194,7 @@ def read_config(path: Path) -> Config:
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
     top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))
-    index = read_index(top)
+    index = read_served(top)
     service = _read_service(top)
     access = read_access(top, top.section(CONTROLLER))
     if access is not None:

@@ -10,9 +10,8 @@ from flowsieve.control.memory.recovery import last_found, recover
 from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
-from flowsieve.control.switches.belief import Belief
+from flowsieve.control.switches.table_work import table_work
 from flowsieve.flow.detours import NO_PROTECTION, Protection, bridged, protections, ways_around
-from flowsieve.flow.diff import changes_between
 from flowsieve.flow.guard import guard_of
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
@@ -111,13 +110,12 @@ class _Start:
 
     async def _entries(self, switch: str) -> Counter[str]:
         """Content entries, and what is in their place."""
-        state = self._state
-        belief = Belief(self._config.index.encoding, self._deliveries.get(switch), state.owner)
+        work = table_work(
+            switch, self._config.index.encoding, lambda: self._state, self._deliveries.get(switch)
+        )
         there, strange = await self._fabric.look(switch)
-        strays = belief.read(self._switches.told(switch, there))
-        changes = changes_between(belief.held, state.table(switch))
-        _, ops = belief.steps(changes, state.capacity(switch), state.partitions)
-        return Counter(op.kind.name.lower() for op in [*strays, *ops]) + Counter(remove=strange)
+        strays = work.read(self._switches.told(switch, there))
+        return Counter(op.kind.name.lower() for op in [*strays, *work.begin()]) + Counter(remove=strange)
 
     async def _service(self, switch: str) -> Counter[str]:
         """Service entries and the guard's, and the meters that limit them."""

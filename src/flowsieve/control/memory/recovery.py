@@ -37,6 +37,7 @@ from flowsieve.control.state import ControlState
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dz import Dz
+from flowsieve.network.host_sets import HostSets
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
 from flowsieve.network.tree import SpanningTree, TreeMap
@@ -56,6 +57,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
     return {
         **found,
         **fit,
+        **({"sets": state.sets.to_json()} if state.labelled else {}),
         "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
         "down": edges_to_json(state.down),
         "fenced": edges_to_json(state.fenced),
@@ -185,6 +187,8 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
             state.grow(topology_from_json(data["found"]), trees)
         else:
             state = make(trees)
+        if state.labelled:
+            state.recall_sets(HostSets.from_json(data["sets"]))
         covers = covers_from_json(data.get("covers"), covers_name(state))
         read = partial(Filter.parse if covers is None else Filter.known, schema=state.plan.schema)
         requests = {(each.op.side, each.id): each for each in _requests(data["interests"], read)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import Asked, Origin, Undone
+from flowsieve.control.publishers import Publishers
 from flowsieve.control.repair.fences import link_name
 from flowsieve.control.repair.mender import Mender
 from flowsieve.control.request import Op, Request
@@ -34,14 +35,18 @@ class Intake:
     """`serve` a request, or wait until one that was taken before is `served`.
 
     A request waits for the switches on its way, and for the `mender` where an edge on it carries nothing. An
-    advertisement that ends is in force for `drain` seconds more.
+    advertisement that ends is in force for `drain` seconds more. Where packets name their receivers, it waits for the
+    `publishers` that have to know of it as well.
     """
 
-    def __init__(self, core: Core, fleet: Fleet, mender: Mender, drain: float) -> None:
+    def __init__(
+        self, core: Core, fleet: Fleet, mender: Mender, drain: float, publishers: Publishers | None = None
+    ) -> None:
         self.ending = False
         self._core = core
         self._fleet = fleet
         self._mender = mender
+        self._publishers = publishers
         self._drain = drain
         self._dependencies = Dependencies()
 
@@ -106,7 +111,7 @@ class Intake:
         assert not outcome.refused, outcome.refused  # only what is bounded can be full
         for entry in entries:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.follow([entry.request for entry in entries], outcome.changes)
+        self._follow([entry.request for entry in entries], outcome)
         return [Taken(outcome, way & outcome.changes.keys()) for way in ways]
 
     def _take_one(self, entry: Asked) -> Taken | BadInput:
@@ -116,8 +121,14 @@ class Intake:
             return error
         if not outcome.refused:
             self._core.ledger.asked(entry.request, entry.origin)
-        self._fleet.follow([entry.request], outcome.changes)
+        self._follow([entry.request], outcome)
         return Taken(outcome, outcome.changes.keys())
+
+    def _follow(self, requests: Sequence[Request], outcome: Outcome) -> None:
+        """Have switches and publishers follow what the state has decided."""
+        self._fleet.follow(requests, outcome.changes)
+        if self._publishers is not None:
+            self._publishers.follow(outcome.told)
 
     # Waiting.
 
@@ -143,6 +154,8 @@ class Intake:
                 guards = self._core.guarded_by([request])
                 depends = self._dependencies.of(state, side, mine).union(changed, guards)
             await self._fleet.reached(depends)
+            if self._publishers is not None and mine is not None:
+                await self._publishers.holding(state.filters.concerned(mine, side))
             if self._core.state.trees is trees:
                 return
 
@@ -152,6 +165,8 @@ class Intake:
         waiting += [
             f"the link {name} carries nothing" for name in sorted(map(link_name, self._mender.blocked))[:3]
         ]
+        if self._publishers is not None:
+            waiting += [f"host {host}: {why}" for host, why in list(self._publishers.behind.items())[:3]]
         return f"not acknowledged within {patience:g} s, so it was taken back ({'; '.join(waiting) or 'cabling'})"
 
     # Taking back.
@@ -166,5 +181,5 @@ class Intake:
         there = request.id in state.interests(request.op.side)
         if there and self._core.ledger.brought(request, entry.origin):
             back = Request(request.op.reverse, request.id, request.endpoint)
-            self._fleet.follow([back], state.step([back]).changes)
+            self._follow([back], state.step([back]))
         self._core.ledger.undone(request, entry.origin, entry.kind, entry.why)

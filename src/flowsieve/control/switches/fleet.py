@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.request import Request
-from flowsieve.control.switches.belief import Belief
 from flowsieve.control.switches.looks import Looks
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
 from flowsieve.control.switches.table_room import TableRoom
+from flowsieve.control.switches.table_work import TableWork, table_work
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
@@ -38,7 +38,7 @@ class Fleet:
         new = []
         for switch, own in deliveries.items():
             if switch in self._reconcilers:
-                self[switch].belief = self._belief(own)
+                self[switch].work = self._work(switch, own)
                 self[switch].doubt("the network has grown at it")
             else:
                 new.append(self._add(switch, own))
@@ -46,12 +46,12 @@ class Fleet:
 
     def _add(self, switch: str, deliveries: Mapping[int, Deliver] | None) -> Reconciler:
         made = self._reconcilers[switch] = Reconciler(
-            switch, self._core, self._belief(deliveries), self.room.less
+            switch, self._core, self._work(switch, deliveries), self.room.less
         )
         return made
 
-    def _belief(self, deliveries: Mapping[int, Deliver] | None) -> Belief:
-        return Belief(self._core.encoding, deliveries, self._core.state.owner)
+    def _work(self, switch: str, deliveries: Mapping[int, Deliver] | None) -> TableWork:
+        return table_work(switch, self._core.encoding, lambda: self._core.state, deliveries)
 
     def __getitem__(self, switch: str) -> Reconciler:
         return self._reconcilers[switch]
@@ -112,7 +112,7 @@ class Fleet:
     @property
     def deliveries(self) -> dict[str, Mapping[int, Deliver]]:
         """The ports of each switch at which events are readdressed to the host there."""
-        return {each.switch: each.belief.deliveries for each in self}
+        return {each.switch: each.work.deliveries for each in self}
 
     async def tables(self, switches: Collection[str] | None = None) -> dict[str, tuple[Flow, ...]]:
         """What the switches that can be asked, or some of these, really hold; not the entries of other owners."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from flowsieve.control.core import Core
-from flowsieve.control.switches.belief import Belief
+from flowsieve.control.switches.table_work import TableWork
 from flowsieve.errors import GuardRefused, Refused, SwitchError, TableFull
-from flowsieve.flow.diff import Change, apply_changes, changes_between
+from flowsieve.flow.diff import Change
 from flowsieve.flow.guard import Guard
-from flowsieve.index.dz import Dz
 
 log = logging.getLogger(__name__)
 
@@ -35,16 +34,14 @@ class Reconciler:
     holds; it raises Refused where that cannot be.
     """
 
-    def __init__(self, switch: str, core: Core, belief: Belief, make_do: MakeDo) -> None:
+    def __init__(self, switch: str, core: Core, work: TableWork, make_do: MakeDo) -> None:
         self.switch = switch
-        self.belief = belief
+        self.work = work
         self.operations = 0
         self.trouble: str | None = "it has not connected yet"  # why it is not where it should be
-        belief.known = False
         self._core = core
         self._make_do = make_do
         self._connected = False
-        self._pending: dict[Dz, Change] = {}  # the net difference that is asked for and not made yet
         self._asked = self._reached = self._doubts = 0
         self.guard: Guard | None = None  # what it was last made to take in
         self._guard_due = True
@@ -54,18 +51,12 @@ class Reconciler:
     @property
     def settled(self) -> bool:
         """Whether the switch has acknowledged all that it should hold."""
-        return self.belief.known and self._reached == self._asked
+        return self.work.known and self._reached == self._asked
 
     def ask(self, changes: list[Change]) -> None:
         """Have the table changed, after all that was asked for before."""
         self._asked += 1
-        pending = self._pending
-        for dz, old, new in changes:
-            before = pending.pop(dz, None)
-            if before is not None:
-                old = before.old
-            if old != new:
-                pending[dz] = Change(dz, old, new)
+        self.work.ask(changes)
         self._wake.set()
 
     def reached(self) -> asyncio.Future[None]:
@@ -88,7 +79,7 @@ class Reconciler:
 
     def doubt(self, why: str) -> None:
         """Read the table before anything builds on it."""
-        self.belief.known = False
+        self.work.known = False
         self.trouble = why
         self._doubts += 1
         self.guard_anew()
@@ -118,7 +109,7 @@ class Reconciler:
                 except TableFull as error:
                     self.doubt(str(error))
                     try:
-                        await self._make_do(error, len(self.belief.held))
+                        await self._make_do(error, self.work.size)
                     except Refused as reason:
                         self._wake.clear()
                         self.fail(reason)
@@ -143,32 +134,30 @@ class Reconciler:
     async def _step(self) -> None:
         """Make one batch of what is to be done; what comes of it does not count if doubts come up meanwhile."""
         core = self._core
-        belief, doubts, strays, known = self.belief, self._doubts, [], self.belief.known
+        work, doubts, strays, known = self.work, self._doubts, [], self.work.known
         why = self.trouble
-        if not belief.known:
+        if not known:
             flows = await core.switches.read(self.switch)
             if self._doubts != doubts:
                 return
-            strays = belief.read(flows)
-            self._pending = {
-                change.dz: change for change in changes_between(belief.held, core.state.table(self.switch))
-            }
-        version, changes, self._pending = self._asked, list(self._pending.values()), {}
-        steps, ops = belief.steps(changes, core.state.capacity(self.switch), core.state.partitions)
-        work: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
+            strays = work.read(flows)
+        version, ops = self._asked, work.begin()
+        orders: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
         if strays or ops:
-            work.append(core.switches.apply(self.switch, strays + ops))
+            orders.append(core.switches.apply(self.switch, strays + ops))
         # Together, since each is followed by a wait for the switch's packets to meet it.
-        failures = [each for each in await asyncio.gather(*work, return_exceptions=True) if each is not None]
+        failures = [
+            each for each in await asyncio.gather(*orders, return_exceptions=True) if each is not None
+        ]
         for failure in failures:
             if isinstance(failure, TableFull):  # before all others, since less can be asked for
-                raise self._own(failure, steps, len(strays)) from failure
+                raise self._own(failure, len(strays)) from failure
         for failure in failures:
             raise failure
         if self._doubts != doubts:
             return
         if strays or ops:
-            belief.acknowledge(steps)
+            work.acknowledge()
             self.operations += len(strays) + len(ops)
             if not known:
                 core.watcher.repaired(self.switch, len(strays) + len(ops))
@@ -178,16 +167,15 @@ class Reconciler:
         self._reached = version
         self._tell()
 
-    def _own(self, error: TableFull, steps: Sequence[Change], strays: int) -> TableFull:
+    def _own(self, error: TableFull, strays: int) -> TableFull:
         """Why a batch was refused, told in entries of ours: those that there were when the switch came to one too many.
 
         What else it holds, whoever made it and whatever its cookie says, is no room that we can count on.
         """
         if error.at is None:
             return error
-        held = dict(self.belief.held)
-        apply_changes(held, steps[: max(0, error.at - strays)])
-        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=error.at)
+        held = self.work.size_after(max(0, error.at - strays))
+        return TableFull(switch=self.switch, needed=held + 1, capacity=held, at=error.at)
 
     async def _guard(self) -> None:
         """Have the switch take in what it should; one that cannot be guarded takes in everything, and that is told."""

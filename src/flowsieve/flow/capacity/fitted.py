@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +13,12 @@ from flowsieve.errors import TableFull
 from flowsieve.flow.capacity import coarsen_kernel
 from flowsieve.flow.capacity.weights import BY_VOLUME, Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, growth, joined
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.publisher_filters import FilterChange
 from flowsieve.flow.tables import trie_kernel
-from flowsieve.flow.tables.compiler import Compiler, Tables
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dz import Dz
+from flowsieve.network.tree import TreeMap
 
 SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request fits
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
@@ -67,6 +70,27 @@ class FittedTables:
         self._coarse: dict[str, Coarse] = {}
         self._withheld: dict[str, list[Change]] = {}
         self._loose: set[str] = set()  # switches that are coarse or have been
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some table has a capacity."""
+        return bool(self.capacity)
+
+    def add(self, interests: Sequence[tuple[Interest, Side]]) -> None:
+        """Take up many interests at once."""
+        self.compiler.add([(each.endpoint, side, each.dz) for each, side in interests])
+
+    def change(self, interest: Interest, side: Side, *, adding: bool) -> None:
+        """An interest comes or goes; the next update tells what follows."""
+        self.compiler.change(interest.endpoint, side, interest.dz, adding=adding)
+
+    def told(self) -> dict[str, list[FilterChange]]:
+        """Publishers need to know nothing."""
+        return {}
+
+    def rewire(self, trees: TreeMap) -> None:
+        """Go over to trees of the same partitions; the next update tells what follows."""
+        self.compiler.rewire(trees)
 
     def bound(self, switch: str, capacity: int | None) -> None:
         """From the next update on, a switch has room for so many entries, or for any number of them."""
@@ -123,6 +147,16 @@ class FittedTables:
         """What a switch should hold: as the last update that was not refused had it."""
         coarse = self._coarse.get(switch)
         return coarse.table if coarse else self._exact_before(switch, self._withheld.get(switch, []))
+
+    def meaning(self, switch: str) -> object:
+        """What tells the table of a switch from another."""
+        return self.table(switch)
+
+    def changes(self, before: object, after: object) -> list[Change]:
+        """How two meanings differ."""
+        assert isinstance(before, dict)
+        assert isinstance(after, dict)
+        return changes_between(before, after)
 
     def size(self, switch: str) -> int:
         """How many entries `table` has, without making it."""

@@ -22,7 +22,7 @@ from flowsieve.control.request import Op, Request, free_id
 from flowsieve.control.requests.ledger import RequestRecord
 from flowsieve.errors import BadInput, BadMessage, Busy, Denied, FlowsieveError, nearest
 from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_in, refusal
-from flowsieve.protocol.call import BYE, HELLO, Call
+from flowsieve.protocol.call import BYE, DEADLINE_SECONDS, FILTERS, HELLO, Call
 from flowsieve.protocol.event_keys import UNSIGNED
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.key_rotation import KeyRotation
@@ -38,6 +38,7 @@ LEASE_SECONDS = 30.0
 AT_ONCE = 64  # calls of one session
 MOST_AT_ONCE = 4096  # calls of all
 TICK_SECONDS = 0.5
+ASKS = 3  # of a publisher for filters, within the lease that it holds them for
 _REQUESTS = {op.value: op for op in Op}
 
 
@@ -236,6 +237,8 @@ class CallHandler:
                 return {"ok": await self._serve(call)}
             if call.op == HELLO:
                 return {"ok": self._welcome(call)}
+            if call.op == FILTERS:
+                return {"ok": await self._filters(call)}
             if call.op == BYE:
                 client.hears(call.number)  # what comes late is not carried out
                 await self._end(call.session)
@@ -257,6 +260,15 @@ class CallHandler:
             keys = self._keys.keys(call.host, call.session)
             told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)
         return told.to_json()
+
+    async def _filters(self, call: Call) -> dict[str, Any]:
+        """What is new to a publisher's host of others' filters; where nothing is, it waits for a part of its lease."""
+        publishers = self.service.publishers
+        if publishers is None:
+            raise BadInput("packets say what is in them here, and publishers need no filters")
+        patience = min(call.deadline or DEADLINE_SECONDS, self.service.filter_lease / ASKS)
+        page = await publishers.ask(call.host, call.session, call.held, patience)
+        return page.to_json()
 
     async def _serve(self, call: Call) -> dict[str, Any]:
         """Carry out a request, unless that was done before the controller restarted."""

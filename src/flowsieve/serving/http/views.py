@@ -11,13 +11,13 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import is_unicode
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.publishers import Publishers
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.diff import growth
 from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.proof.explain import explain
-from flowsieve.flow.view import NetworkView
+from flowsieve.flow.proof.proving import AnyView, explained
 from flowsieve.network.mend import tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.plain import plain_explanation
@@ -48,6 +48,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
+        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers)}),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -63,6 +64,11 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
             if (entries := [each for each in dispatcher.foreign(switch) if not each.missing])
         },
     }
+
+
+def publishers(known: Publishers) -> dict[str, Any]:
+    """The version of what publishers have to know, and those that do not hold it, with the reason."""
+    return {"version": known.version, "behind": known.behind}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -122,10 +128,10 @@ def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
     ]
 
 
-def explanation(view: NetworkView, host: str, values: Mapping[str, object]) -> dict[str, Any]:
+def explanation(view: AnyView, host: str, values: Mapping[str, object]) -> dict[str, Any]:
     """The path of an event through what the switches really hold."""
     check_host(view.topology, host)
-    found: dict[str, Any] = _writable(plain_explanation(view.topology, explain(view, host, values)))
+    found: dict[str, Any] = _writable(plain_explanation(view.topology, explained(view, host, values)))
     return found
 
 
@@ -154,6 +160,7 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
             if (held := dispatcher.protections.get(switch)) is not None and held.groups
         },
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
+        "told": sorted(outcome.told),
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,
     }

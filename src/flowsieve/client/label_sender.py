@@ -1,0 +1,208 @@
+"""How events leave where packets name their receivers: the host's matcher says for whom each is, and until when.
+
+Events wait in a row, are asked for some at a time, and leave in their order. An event leaves only while what it was
+matched with holds: that is looked at right before it is sent, and once more after it, since a process can be stopped
+in between. Such an event carries the version that it was matched with, and is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from flowsieve.client.matcher_link import MatcherLink
+from flowsieve.client.matcher_socket import MOST_EVENTS, LabelAnswer
+from flowsieve.client.outbox import EventDatagram, checked_event
+from flowsieve.client.receiver_counts import ReceiverCounts
+from flowsieve.client.wire import EventWire
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import Busy, ControlLost, FlowsieveError, HostError
+from flowsieve.header.tag import Tag
+from flowsieve.protocol.event_mac import Signer
+from flowsieve.protocol.event_message import (
+    DIGEST_ITEMS,
+    EVENT_ITEMS,
+    LONG_ITEMS,
+    MessageKind,
+    pack,
+    pack_content,
+    pack_covered,
+    start_covered,
+)
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING = 1 << 14  # events
+LEAVE_SECONDS = 30.0  # that an event waits to be matched
+FLUSH_SECONDS = 5.0  # that all of them have when an application leaves
+NOWHERE = b""  # in the place of an address: for other applications of this host alone
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """An event that is to leave: its values, what it adds to a datagram, and who waits for it."""
+
+    seq: int
+    values: Mapping[str, object]
+    content: bytes
+    items: int
+    left: asyncio.Future[None] | None = None
+
+
+class LabelSender:
+    """A Sender that asks the host's matcher; `lost` hears why it cannot go on."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        tag: Tag,
+        publisher: bytes,
+        wire: EventWire,
+        link: MatcherLink,
+        lost: Callable[[FlowsieveError], None],
+    ) -> None:
+        self.advertised: dict[str, Filter] = {}
+        self.signer: Signer | None = None
+        self.sent = self.late = 0
+        self._schema, self._tag, self._wire, self._link, self._lost = schema, tag, wire, link, lost
+        self._event_start = start_covered(MessageKind.EVENT, publisher)
+        self._digest_start = start_covered(MessageKind.DIGEST, publisher)
+        self._counts = ReceiverCounts()
+        self._last_sent = 0
+        self._set_bits = 0
+        self._row: deque[_Waiting] = deque()
+        self._stirred = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def ready(self) -> None:
+        await self._link.open()
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    def put(self, values: Mapping[str, object], data: bytes) -> int:
+        checked, given = checked_event(self._schema, values, data, self.advertised)
+        content = pack_content(checked, given)
+        if len(self._row) >= MOST_WAITING:
+            raise Busy(
+                f"{MOST_WAITING:,} events wait to be matched; publish more slowly, or await each with publish"
+            )
+        self.sent += 1
+        items = LONG_ITEMS if given else EVENT_ITEMS
+        self._row.append(_Waiting(self.sent, checked, content, items))
+        self._stirred.set()
+        return self.sent
+
+    async def left(self, seq: int) -> None:
+        waiting = next((each for each in reversed(self._row) if each.seq == seq), None)
+        if waiting is None:
+            return  # it has
+        try:
+            await self._out(waiting, LEAVE_SECONDS)
+        finally:
+            with suppress(ValueError):
+                self._row.remove(waiting)
+
+    async def _out(self, waiting: _Waiting, within: float) -> None:
+        """Wait until an event has left, for so many seconds."""
+        if waiting.left is None:
+            waiting.left = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(within):
+                await asyncio.shield(waiting.left)
+        except TimeoutError:
+            raise ControlLost(
+                f"an event did not leave within {within:g} s: this host does not know who wants it, since the "
+                "controller has not told it of late"
+            ) from None
+
+    async def flush(self) -> None:
+        if self._row and self._running is not None and not self._running.done():
+            with suppress(FlowsieveError):
+                await self._out(self._row[-1], FLUSH_SECONDS)
+
+    def digests(self, last: bool) -> None:
+        with suppress(HostError):  # the next event that is published raises it
+            for receivers, count in self._counts.digests():
+                self._tell(receivers, count)
+
+    async def close(self) -> None:
+        await self.flush()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        if self._row:
+            log.warning("%d events never left: nobody could say who wants them", len(self._row))
+        self._link.close()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                while not self._row:
+                    self._stirred.clear()
+                    await self._stirred.wait()
+                some = [self._row[at] for at in range(min(len(self._row), MOST_EVENTS))]
+                matched = await self._link.ask([each.values for each in some])
+                for each, receivers in zip(some, matched.receivers, strict=True):
+                    if each not in self._row:
+                        continue  # nobody waits for it any more
+                    if time.monotonic() >= matched.until:
+                        break  # the rest is matched again
+                    self._send(each, receivers, matched)
+                    self._row.popleft()
+                    if each.left is not None and not each.left.done():
+                        each.left.set_result(None)
+        except FlowsieveError as error:
+            self._fail(error)
+            self._lost(error)
+
+    def _fail(self, error: FlowsieveError) -> None:
+        for each in self._row:
+            if each.left is not None and not each.left.done():
+                each.left.set_exception(error)
+
+    def _send(self, event: _Waiting, receivers: int, matched: LabelAnswer) -> None:
+        covered = pack_covered(self._event_start, event.seq, (matched.version,)) + event.content
+        self._set_bits = matched.set_bits
+        addresses = self._addresses(receivers) or [NOWHERE]
+        self._wire.send(
+            EventDatagram(to, self._signed(event.items, to, covered), near=not at)
+            for at, to in enumerate(addresses)
+        )
+        if time.monotonic() >= matched.until:
+            self.late += 1
+        self._last_sent = event.seq
+        if receivers:
+            new = self._counts.sent(receivers)
+            if new:
+                self._tell(new, 1)
+
+    def _tell(self, receivers: int, count: int) -> None:
+        covered = pack_covered(self._digest_start, self._last_sent, (count,))
+        self._wire.send(
+            EventDatagram(to, self._signed(DIGEST_ITEMS, to, covered), near=False)
+            for to in self._addresses(receivers)
+        )
+
+    def _signed(self, items: int, to: bytes, covered: bytes) -> bytes:
+        shown, signer = to or bytes(16), self.signer
+        if signer is None:
+            return pack(items, shown, 0, 0, b"", covered)
+        return pack(items, shown, 0, signer.epoch, signer.mac(covered), covered)
+
+    def _addresses(self, receivers: int) -> list[bytes]:
+        """An address for each set of hosts in which there are some."""
+        group, found = self._tag.group, []
+        room = group.width - group.length - self._set_bits
+        number = 0
+        while receivers:
+            if some := receivers & ((1 << room) - 1):
+                found.append((group.first | number << room | some).to_bytes(16))
+            receivers >>= room
+            number += 1
+        return found

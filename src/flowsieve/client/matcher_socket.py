@@ -1,0 +1,108 @@
+"""Where the applications of a host find its matcher: a socket without a file, which the host's network alone has.
+
+Whoever holds it is the host's matcher; when its process ends, however that is, the name is free at once. Messages go
+both ways as whole packets (SOCK_SEQPACKET): a question is a list of events, each a map of values; its answer says with
+which version they were matched, until when they may be sent (by the host's own clock), how many bits number the sets,
+and for each event the receivers, as the bytes of a bit mask. Questions of a connection are answered in their order.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import msgpack
+
+from flowsieve.errors import BadMessage, Denied, HostError
+
+LARGEST = 128 << 10  # bytes of a packet
+MOST_EVENTS = 64  # of a question
+_CREDENTIALS = struct.Struct("3i")
+
+
+def name_of(control: str, host: str) -> str:
+    """The name of the socket, for a host of the network that a controller has."""
+    return f"\0flowsieve-matcher-{blake2b(f'{control} {host}'.encode(), digest_size=8).hexdigest()}"
+
+
+def taken(control: str, host: str) -> socket.socket | None:
+    """The socket of a new matcher; None if the host has one."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        made.bind(name_of(control, host))
+        made.listen(64)
+        made.setblocking(False)
+        return made
+    except OSError:
+        made.close()
+        return None
+
+
+def found(control: str, host: str) -> socket.socket | None:
+    """A connection to the host's matcher; None if there is none."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        made.connect(name_of(control, host))
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        return None
+    if not trusted(made):
+        made.close()
+        raise Denied("somebody else's process says that it is this host's matcher; the operator can end it")
+    return made
+
+
+def trusted(peer: socket.socket) -> bool:
+    """Whether the process at the other end is this user's, or root's."""
+    told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, user, _ = _CREDENTIALS.unpack(told)
+    return user in (0, os.geteuid()) or os.geteuid() == 0
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAnswer:
+    """An answer: for each event its receivers, a bit for each; it may be sent until that time of CLOCK_MONOTONIC."""
+
+    version: int
+    until: float
+    set_bits: int
+    receivers: tuple[int, ...]
+
+
+def pack_question(events: Sequence[Mapping[str, object]]) -> bytes:
+    packed: bytes = msgpack.packb(events)
+    return packed
+
+
+def read_question(packet: bytes) -> list[dict[str, Any]]:
+    """The events that somebody asks about; BadMessage if it is no question."""
+    try:
+        told = msgpack.unpackb(packet)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadMessage(f"a question that is no MessagePack: {error}") from None
+    if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
+        raise BadMessage("a question is a list of events")
+    return told
+
+
+def pack_answer(matched: LabelAnswer) -> bytes:
+    masks = [mask.to_bytes((mask.bit_length() + 7) // 8) for mask in matched.receivers]
+    packed: bytes = msgpack.packb((matched.version, matched.until, matched.set_bits, masks))
+    return packed
+
+
+def read_answer(packet: bytes) -> LabelAnswer:
+    """What the matcher says; HostError where it is no answer."""
+    try:
+        version, until, set_bits, masks = msgpack.unpackb(packet)
+        return LabelAnswer(
+            int(version), float(until), int(set_bits), tuple(int.from_bytes(mask) for mask in masks)
+        )
+    except (ValueError, TypeError) as error:
+        raise HostError(f"the host's matcher is of another version: {error}") from None

@@ -1,0 +1,153 @@
+"""One switch's table on its way to what it should be: what is believed of it, what is asked for, and what is under way.
+
+How that is done depends on what stands in tables: the dz of interests (`DzWork`), or labels (`LabelWork`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from flowsieve.control.state import ControlState
+from flowsieve.control.switches.belief import Belief
+from flowsieve.flow.diff import Change, FlowOp, apply_changes, changes_between
+from flowsieve.flow.entry import NOBODY, Deliver, Flow
+from flowsieve.flow.label_diff import label_ops, size_after
+from flowsieve.flow.last_hop import readdressed
+from flowsieve.header.encoding import Encoding
+from flowsieve.index.dz import Dz
+
+CurrentState = Callable[[], ControlState]
+
+
+class TableWork(Protocol):
+    """Nothing may build on it unless it is `known` what the switch holds.
+
+    `deliveries` are the ports at which events are readdressed to the host there.
+    """
+
+    known: bool
+    deliveries: Mapping[int, Deliver]
+
+    @property
+    def size(self) -> int:
+        """How many entries of ours the switch is believed to hold."""
+        ...
+
+    def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
+        """Believe what a switch holds; the operations that remove what is no entry of ours from our group.
+
+        All that is asked for from now on is what the state says.
+        """
+        ...
+
+    def ask(self, changes: Iterable[Change]) -> None:
+        """Have the table changed, after all that was asked for before."""
+        ...
+
+    def begin(self) -> list[FlowOp]:
+        """The operations, in a safe order, that make all that is asked for; they are under way from now on."""
+        ...
+
+    def acknowledge(self) -> None:
+        """The switch has carried out what was under way."""
+        ...
+
+    def size_after(self, done: int) -> int:
+        """How many entries of ours there are when so many operations of those under way are done."""
+        ...
+
+
+def table_work(
+    switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver] | None
+) -> TableWork:
+    """The work on a switch, as the network's state asks for it."""
+    kind = LabelWork if state().labelled else DzWork
+    return kind(switch, encoding, state, deliveries or NOBODY)
+
+
+class DzWork:
+    """What is asked for is the net difference of what changed; tables may be large, and are read anew only in doubt."""
+
+    def __init__(
+        self, switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver]
+    ) -> None:
+        self._switch, self._state = switch, state
+        self._belief = Belief(encoding, deliveries, state().owner)
+        self._pending: dict[Dz, Change] = {}
+        self._under_way: list[Change] = []
+        self.deliveries = deliveries
+        self.known = False
+
+    @property
+    def size(self) -> int:
+        return len(self._belief.held)
+
+    def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
+        strays = self._belief.read(flows)
+        wanted = self._state().table(self._switch)
+        self._pending = {change.dz: change for change in changes_between(self._belief.held, wanted)}
+        self.known = True
+        return strays
+
+    def ask(self, changes: Iterable[Change]) -> None:
+        pending = self._pending
+        for dz, old, new in changes:
+            before = pending.pop(dz, None)
+            if before is not None:
+                old = before.old
+            if old != new:
+                pending[dz] = Change(dz, old, new)
+
+    def begin(self) -> list[FlowOp]:
+        state, changes, self._pending = self._state(), list(self._pending.values()), {}
+        capacity = state.capacity(self._switch)
+        self._under_way, ops = self._belief.steps(changes, capacity, state.partitions)
+        return ops
+
+    def acknowledge(self) -> None:
+        self._belief.acknowledge(self._under_way)
+
+    def size_after(self, done: int) -> int:
+        held = dict(self._belief.held)
+        apply_changes(held, self._under_way[:done])
+        return len(held)
+
+
+class LabelWork:
+    """What is asked for is what the state says now: tables for labels are small, and change with the network alone."""
+
+    def __init__(
+        self, switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver]
+    ) -> None:
+        self._switch, self._state, self._encoding = switch, state, encoding
+        self._held: tuple[Flow, ...] = ()
+        self._aim: tuple[Flow, ...] = ()
+        self._under_way: list[FlowOp] = []
+        self.deliveries = deliveries
+        self.known = False
+
+    @property
+    def size(self) -> int:
+        return len(self._held)
+
+    def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
+        minds = self._state().owner.minds
+        self._held = tuple(flow for flow in flows if self._encoding.owns(flow.match) and minds(flow.owner))
+        self.known = True
+        return []  # what is no entry of ours is in the way of those that are, and goes with the rest
+
+    def ask(self, changes: Iterable[Change]) -> None:
+        pass  # the state knows
+
+    def begin(self) -> list[FlowOp]:
+        entries, owner = self._state().label_entries(self._switch), self._state().owner
+        self._aim = tuple(readdressed(entry, self.deliveries, owner.number) for entry in entries)
+        self._under_way = label_ops(self._held, self._aim)
+        return self._under_way
+
+    def acknowledge(self) -> None:
+        self._held = self._aim
+
+    def size_after(self, done: int) -> int:
+        return size_after(len(self._held), self._under_way[:done])

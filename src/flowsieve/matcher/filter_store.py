@@ -1,0 +1,65 @@
+"""What a host holds of others' filters: a version of the controller's state, taken in page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadMessage
+from flowsieve.matcher.filter_index import FilterIndex
+from flowsieve.protocol.filter_page import FilterPage, HeldVersion, Row
+
+
+class FilterStore:
+    """Filters of a version, to match events against; the next version is made beside it where all of it is told anew.
+
+    `held` is what the controller is told; `version` is that of what is matched, None before there is any.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.held: HeldVersion | None = None
+        self.version: int | None = None
+        self.set_bits = 0
+        self._schema = schema
+        self._index = FilterIndex(schema)
+        self._coming: FilterIndex | None = None
+
+    def __len__(self) -> int:
+        """How many pairs of a filter and a receiver there are."""
+        return len(self._index)
+
+    def take(self, page: FilterPage) -> None:
+        """Take in a page that was asked for with what is `held`; BadMessage if it does not go on from there."""
+        if page.anew:
+            self._coming = FilterIndex(self._schema)
+            before = 0
+        elif self.held is None or self.held.epoch != page.epoch or page.version < self.held.version:
+            raise BadMessage("the controller tells what is new to filters that this host does not hold")
+        else:
+            before = self.held.rows if self._coming is not None else 0
+        index = self._coming if self._coming is not None else self._index
+        try:
+            for row in page.remove:
+                self._each(row, index.remove)
+            for row in page.add:
+                self._each(row, index.add)
+        except KeyError:
+            raise BadMessage("the controller takes filters away that this host does not hold") from None
+        if page.more:
+            self.held = HeldVersion(page.epoch, page.version, before + len(page.add))
+            return
+        if self._coming is not None:
+            self._index, self._coming = self._coming, None
+        self.held, self.version = HeldVersion(page.epoch, page.version), page.version
+        self.set_bits = page.set_bits
+
+    def match(self, values: Mapping[str, object]) -> int:
+        """The receivers that want an event, a bit for each number."""
+        return self._index.match(values)
+
+    def _each(self, row: Row, change: Callable[[Filter, int], None]) -> None:
+        text, receivers = row
+        filter = Filter.parse(text, self._schema)
+        for receiver in receivers:
+            change(filter, receiver)

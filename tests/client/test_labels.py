@@ -1,0 +1,172 @@
+"""Where packets name their receivers: publishers know who wants what before that is promised, or are silent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fabric import Fabric, until
+
+from flowsieve.client.interests import Subscription
+from flowsieve.client.matcher_socket import found
+
+WITHIN = 120.0  # seconds for anything to happen
+
+
+@pytest.fixture
+def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
+    """The network of these tests with labels; the matchers that were started for it end with it."""
+    made = Fabric(f"unix:{tmp_path / 'control'}", labelled=True)
+    monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)
+    yield made
+    for host in ("ann", "bob", "cy"):
+        if pid := matcher_of(made, host):
+            os.kill(pid, signal.SIGKILL)
+    made.close()
+
+
+def matcher_of(fabric: Fabric, host: str) -> int | None:
+    """The process that matches for a host, if there is one."""
+    peer = found(fabric.control, host)
+    if peer is None:
+        return None
+    with peer:
+        pid, _, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)
+
+
+async def prices(subscription: Subscription, count: int) -> list[object]:
+    async with asyncio.timeout(WITHIN):
+        return [(await anext(subscription)).values["price"] for _ in range(count)]
+
+
+def test_events_come_to_those_who_want_them_and_to_nobody_else(labelled: Fabric) -> None:
+    async def story() -> None:
+        async with (
+            labelled.server(),
+            labelled.connect("ann") as ann,
+            labelled.connect("bob") as bob,
+            labelled.connect("cy") as cy,
+            labelled.connect("ann") as near,
+        ):
+            low, high = (
+                await bob.subscribe("price < 100"),
+                await cy.subscribe("price >= 100 and side == 'buy'"),
+            )
+            await ann.advertise()
+            here = await near.subscribe("price == 7")
+            for price in (7, 50, 100, 500):
+                await ann.publish(price=price, side="buy")
+            await ann.publish(price=600, side="sell")
+            assert await prices(low, 2) == [7, 50]
+            assert await prices(high, 2) == [100, 500]
+            assert await prices(here, 1) == [7]
+            await low.cancel()
+            await ann.publish(price=8, side="buy")
+            await ann.publish(price=101, side="buy")
+            assert await prices(high, 1) == [101]
+            await until(lambda: not cy.stats.lost)
+            assert (bob.stats.received, cy.stats.received) == (2, 3)  # not one that was not asked for
+            assert (cy.stats.false_positives, cy.stats.duplicates, cy.stats.lost) == (0, 0, 0)
+            assert labelled.dispatcher.operations == sum(
+                map(labelled.state.size, labelled.state.topology.switches)
+            )
+
+    asyncio.run(story())
+
+
+def test_what_is_lost_on_the_way_is_counted(labelled: Fabric) -> None:
+    async def story() -> None:
+        async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:
+            low = await bob.subscribe("price < 100")
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            assert await prices(low, 1) == [1]
+            events = 0
+
+            def loses(host: str, payload: bytes) -> bool:
+                nonlocal events
+                events += len(payload) > 60
+                return len(payload) > 60 and events % 2 == 0
+
+            labelled.loses = loses
+            for price in range(20):
+                await ann.publish(price=price, side="buy")
+            await until(lambda: bob.stats.lost > 0)
+            assert bob.stats.lost == 20 - len(await prices(low, 20 - bob.stats.lost))
+
+    asyncio.run(story())
+
+
+def test_a_subscription_waits_for_a_stopped_matcher_until_its_lease_is_over_and_no_longer(
+    labelled: Fabric,
+) -> None:
+    async def story() -> None:
+        async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:
+            labelled.dispatcher.filter_lease = 3.0
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            pid = matcher_of(labelled, "ann")
+            assert pid is not None
+            await asyncio.sleep(3.5)  # the leases that were longer are over
+            os.kill(pid, signal.SIGSTOP)
+            begin = asyncio.get_running_loop().time()
+            ann.publish_nowait({"price": 2, "side": "buy"})  # nobody can say whom it is for
+            low = await bob.subscribe("price < 100")
+            assert asyncio.get_running_loop().time() - begin > 0.5
+            os.kill(pid, signal.SIGCONT)
+            await ann.publish(price=3, side="buy")
+            assert await prices(low, 2) == [2, 3]
+            assert ann.stats.late == 0
+
+    asyncio.run(story())
+
+
+def test_another_matcher_takes_the_place_of_one_that_was_killed(labelled: Fabric) -> None:
+    async def story() -> None:
+        async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:
+            labelled.dispatcher.filter_lease = 3.0
+            low = await bob.subscribe("price < 100")
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            pid = matcher_of(labelled, "ann")
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            await ann.publish(price=2, side="buy")
+            more = await bob.subscribe("price < 200")
+            await ann.publish(price=3, side="buy")
+            assert await prices(low, 3) == [1, 2, 3]
+            assert await prices(more, 1) == [3]
+
+    asyncio.run(story())
+
+
+def test_a_controller_that_starts_anew_tells_all_of_it_again(labelled: Fabric) -> None:
+    async def story() -> None:
+        async with labelled.connect("ann") as ann, labelled.connect("bob") as bob:
+            low = await bob.subscribe("price < 100")
+            await ann.advertise()
+            await ann.publish(price=1, side="buy")
+            await first.__aexit__(None, None, None)
+            ann.publish_nowait({"price": 2, "side": "buy"})  # what is held holds without a controller
+            assert await prices(low, 2) == [1, 2]
+            async with labelled.server():
+                more = await bob.subscribe("price < 200")
+                await ann.publish(price=3, side="buy")
+                assert await prices(low, 1) == [3]
+                assert await prices(more, 1) == [3]
+
+    async def whole() -> None:
+        nonlocal first
+        first = labelled.server()
+        await first.__aenter__()
+        await story()
+
+    first = labelled.server()
+    asyncio.run(whole())

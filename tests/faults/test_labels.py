@@ -1,0 +1,156 @@
+"""Packets that name their receivers, on real switches under traffic: matchers, controllers and links that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from daemonic import Daemonic, daemonic
+from hatchery import Hatchery
+from traffic import PATIENCE
+
+from flowsieve.client.matcher_socket import found
+
+pytestmark = pytest.mark.real
+
+LEASE = 15.0  # of clients; publishers have a fifth of it
+Story = Callable[[Daemonic], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def hatchery() -> Iterator[Hatchery]:
+    with Hatchery() as made:
+        yield made
+
+
+def play(story: Story, hatchery: Hatchery, topology: str = "ring:4", more: str = "") -> None:
+    async def whole() -> None:
+        async with daemonic(topology, hatchery) as there:
+            there.configure(f"lease = {LEASE}\n{more}", index='header = "receivers"')
+            await there.start()
+            try:
+                await story(there)
+            finally:
+                await asyncio.to_thread(there.stop)
+                for host in there.lab.topology.hosts:
+                    if pid := matcher_of(there, host):
+                        os.kill(pid, signal.SIGKILL)
+
+    asyncio.run(whole())
+
+
+def matcher_of(there: Daemonic, host: str) -> int | None:
+    """The process that matches for a host, if there is one."""
+    with there.lab.inside(host):
+        peer = found(f"unix:{there.lab.requests}", host)
+    if peer is None:
+        return None
+    with peer:
+        pid, _, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(pid)
+
+
+def test_subscriptions_that_come_under_traffic_get_all_they_want_and_change_no_table(
+    hatchery: Hatchery,
+) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.publish("h2")
+        with there.watched() as watch:
+            for number in range(12):
+                await there.subscribe(f"h{number % 4}", f"{20 * number} <= a < {20 * number + 90}")
+            assert watch.changes == {}
+        told = await there.ask("/v1/status")
+        assert told["publishers"]["behind"] == {}
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_link_that_is_pulled_is_bridged_or_mended_for_labels_too(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        for host in ("h1", "h2", "h3"):
+            await there.subscribe(host, "a < 128")
+        edges = (await there.ask("/v1/topology"))["trees"][0]["edges"]
+        async with there.outage():
+            there.lab.set_link(*edges[0], up=False)
+            await there.down(edges[0])
+            await there.became_ready()
+        await there.subscribe("h2", "b < 100")
+        assert await there.judge() < 1000
+
+    play(story, hatchery)
+    play(story, hatchery, more="failover = false")
+
+
+def test_a_matcher_that_is_stopped_holds_up_a_subscription_no_longer_than_it_has_to(
+    hatchery: Hatchery,
+) -> None:
+    """Should it send labels past its lease, its port drops them; they are let in again when it has caught up."""
+
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        pid = matcher_of(there, "h0")
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            begin = time.monotonic()
+            await there.subscribe("h2", "a < 100")
+            assert time.monotonic() - begin < LEASE  # a fifth of it, and a margin
+            assert "h0" in (await there.ask("/v1/status"))["publishers"]["behind"]
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await there.subscribe("h3", "a < 50")
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        for number in range(3):
+            async with asyncio.timeout(PATIENCE):
+                while (pid := matcher_of(there, "h0")) is None:
+                    await asyncio.sleep(0.05)
+            os.kill(pid, signal.SIGKILL)
+            await there.subscribe("h2", f"a < {60 + number}")
+            came = len(there.wanted[0].got)
+            async with asyncio.timeout(PATIENCE):
+                while len(there.wanted[0].got) == came:  # what waited leaves when another one is there
+                    await asyncio.sleep(0.02)
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks_no_promise(
+    hatchery: Hatchery,
+) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        pid = matcher_of(there, "h0")
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)  # so the next subscription is told and not acknowledged
+        try:
+            asked = asyncio.create_task(there.subscribe("h2", "a < 100"))
+            await asyncio.sleep(0.3)
+            await there.stop_it(signal.SIGKILL)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await there.start()
+        await asked
+        await there.subscribe("h3", "b < 100")
+        assert await there.judge() == 0
+
+    play(story, hatchery)
