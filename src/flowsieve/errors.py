@@ -129,16 +129,21 @@ class Refused(FlowsieveError):
 class TableFull(Refused):
     """A switch's table cannot hold even the coarsest entries that a request needs.
 
-    `at` is the place in a batch of the operation that the switch refused, if it was one that did.
+    `at` is the place in a batch of the operation that the switch refused, if it was one that did, and `table` the table
+    for labels that it was about, if it was.
     """
 
-    def __init__(self, *, switch: str, needed: int, capacity: int, at: int | None = None) -> None:
+    def __init__(
+        self, *, switch: str, needed: int, capacity: int, at: int | None = None, table: int | None = None
+    ) -> None:
         entries = "1 entry" if needed == 1 else f"{needed} entries"
-        super().__init__(f"switch {switch} needs at least {entries} and has room for {capacity}")
+        where = "" if table is None else f" in table {table}"
+        super().__init__(f"switch {switch} needs at least {entries}{where} and has room for {capacity}")
         self.switch = switch
         self.needed = needed
         self.capacity = capacity
         self.at = at
+        self.table = table
 
 
 class SwitchError(FlowsieveError):

@@ -6,12 +6,17 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import combinations
 
 import pytest
 
+from flowsieve.content.schema import Schema
+from flowsieve.control.label_controller import LabelController
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver, content_flow
+from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.last_hop import deliveries_of
+from flowsieve.flow.proof.verify import Verdict
 from flowsieve.header.address import address_text
 from flowsieve.header.encoding import Encoding, encoding_of
 from flowsieve.index.dz import Dz
@@ -110,3 +115,31 @@ def test_deliveries_name_every_port_to_a_host():
         assert isinstance(found["s2"][3], Deliver)
         assert str(found["s2"][3].address) == "ff02::f10e:0:5/128"
         assert found["s2"][3].mac == 0x333300000005
+
+
+def test_each_host_that_a_label_names_gets_it_at_its_own_group():
+    """Also where several are on one switch: applications with plain UDP sockets get what is for their host."""
+    deliveries = deliveries_of(NETWORK, 6)
+    labelling = Labelling.make(NETWORK, deliveries=deliveries)
+    names = list(NETWORK.hosts)
+    with running(NETWORK) as lab, ExitStack() as sockets:
+        control = f"unix:{lab.control}"
+        hosts = sockets.enter_context(Hosts(lab))
+        fabric = OpenFlowFabric(lab.switch_addresses, control=control)
+        switches = sockets.enter_context(OpenFlowSwitches(fabric))
+        controller = LabelController(labelling, Schema.parse({"a": {"type": "bool"}}), switches)
+        controller.repair()
+        assert controller.tables() == {
+            switch: tuple(sorted(flows)) for switch, flows in labelling.tables().items()
+        }
+        assert controller.verify() == Verdict()
+        own = {host: sockets.enter_context(joined(lab, host, 6, _group(lab, host, 6))) for host in names}
+        wanted = [named for count in range(len(names)) for named in combinations(names[1:], count)]
+        for number, named in enumerate(wanted):
+            for address in labelling.labels.addresses(named):
+                hosts.send(0, 6, address, b"event %d" % number)
+        for host in names[1:]:
+            mine = {b"event %d" % number for number, named in enumerate(wanted) if host in named}
+            assert {own[host].recv(100) for _ in mine} == mine
+        for receiver in own.values():
+            assert _nothing_more(receiver)

@@ -21,7 +21,8 @@ from flowsieve.control.request import Op, Request
 from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.covering import Covering
 from flowsieve.flow.diff import FlowOp
-from flowsieve.flow.entry import LABEL_TABLES, Flow, Output
+from flowsieve.flow.entry import LABEL_TABLES, NOBODY, NOWHERE, Flow, Output
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.proof.bloom_verify import verify_bloom
 from flowsieve.flow.shares import Shares
 from flowsieve.flow.table_chain import met
@@ -239,7 +240,8 @@ def faults_of(view: BloomView) -> set[str]:
         for bits in range(1 << labels.m):
             source, destination = labels.addresses(bits)
             flows = met(view.tables[each.switch], 6, destination, source)
-            sent = [port for flow in flows for port in flow.ports].count(each.port.port)
+            right = each.port.action(view.deliveries.get(each.switch, NOBODY))
+            sent = [action for flow in flows for action in flow.actions].count(right)
             if sent == 0 and any(not need & ~bits for need in needs):
                 found.add("unsent")
             if sent > 1:
@@ -250,7 +252,8 @@ def faults_of(view: BloomView) -> set[str]:
 @settings(max_examples=100)
 @given(topologies(switches=4, hosts=5), seeds)
 def test_the_proof_sees_what_any_packet_would(topology: Topology, random: Random) -> None:
-    labelling = BloomLabelling.make(topology, FEW)
+    deliveries = random.choice([NOWHERE, deliveries_of(topology, 6)])
+    labelling = BloomLabelling.make(topology, FEW, deliveries)
     controller = BloomController(labelling, some_copies(random), SCHEMA, EmbeddedNetwork(topology))
     controller.repair()
     for asked in slices(topology, random):

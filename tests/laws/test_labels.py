@@ -21,13 +21,15 @@ from flowsieve.content.event import EventBatch
 from flowsieve.control.label_controller import LabelController
 from flowsieve.control.request import Op, Request
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import LABEL_TABLES, Flow, Output
+from flowsieve.flow.entry import LABEL_TABLES, NOBODY, NOWHERE, Flow, Output
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.labelling import Labelling
+from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.table_chain import met
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.match import Masked, match_on
+from flowsieve.network.locality import sets_by_locality
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, endpoints_behind
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -37,14 +39,15 @@ Tables = Mapping[str, tuple[Flow, ...]]
 
 
 def labelled(topology: Topology, random: Random) -> Labelling:
-    """Labels of hosts that are put into small sets at random."""
+    """Labels of hosts that are put into small sets at random; they are readdressed at the last hop, or not."""
 
     def assign(topology: Topology, tree: SpanningTree, most: int) -> tuple[tuple[str, ...], ...]:
         hosts = random.sample(list(topology.hosts), len(topology.hosts))
         step = random.randint(1, len(hosts))
         return tuple(tuple(hosts[at : at + step]) for at in range(0, len(hosts), step))
 
-    return Labelling.make(topology, assign) if random.random() < 0.7 else Labelling.make(topology)
+    deliveries = random.choice([NOWHERE, deliveries_of(topology, 6)])
+    return Labelling.make(topology, assign if random.random() < 0.7 else sets_by_locality, deliveries)
 
 
 def requests(topology: Topology, random: Random) -> Iterator[Request]:
@@ -108,7 +111,7 @@ def broken(tables: Tables, labelling: Labelling, random: Random) -> Tables:
         switch = random.choice(list(out))
         ports = range(1, len(labelling.topology.neighbours(switch)) + 1)
         table = out[switch]
-        kind = random.choice(["less", "ports", "mask", "onward", "more"])
+        kind = random.choice(["less", "ports", "address", "mask", "onward", "more"])
         if not table or not ports:
             continue
         at = random.randrange(len(table))
@@ -118,6 +121,11 @@ def broken(tables: Tables, labelling: Labelling, random: Random) -> Tables:
         elif kind == "ports":
             chosen = random.sample(ports, random.randint(0, min(2, len(ports))))
             table[at] = replace(flow, actions=tuple(map(Output, chosen)))
+        elif kind == "address":
+            there = sorted(deliveries_of(labelling.topology, 6)[switch].values())
+            table[at] = replace(
+                flow, actions=tuple(replace(random.choice(there), port=p) for p in flow.ports if there)
+            )
         elif kind == "mask":
             _, asked = flow.match.parts
             flip = random.choice(bits)
@@ -140,7 +148,8 @@ def broken(tables: Tables, labelling: Labelling, random: Random) -> Tables:
 
 
 def as_they_should(view: LabelView) -> bool:
-    """Whether every switch sends every label out of the ports behind which somebody is whom it names, once."""
+    """Whether every switch sends every label out of the ports behind which somebody is whom it names, once, and to
+    hosts under the address that each takes for an event's."""
     labels, topology = view.labels, view.topology
     for number in range(1 << labels.set_bits):
         row = labels.sets[number] if number < len(labels.sets) else ()
@@ -148,7 +157,13 @@ def as_they_should(view: LabelView) -> bool:
             named = {host for i, host in enumerate(row) if chosen >> i & 1}
             address = labels.group(number).first | labels.masks(named).get(number, 0)
             for switch in topology.switches:
-                out = [port for flow in met(view.tables[switch], 6, address) for port in flow.ports]
+                own = view.deliveries.get(switch, NOBODY)
+                out = [
+                    action.port
+                    for flow in met(view.tables[switch], 6, address)
+                    for action in flow.actions
+                    if action == own.get(action.port, Output(action.port))
+                ]
                 right = [
                     port
                     for port in range(1, len(topology.neighbours(switch)) + 1)

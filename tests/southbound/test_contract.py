@@ -5,17 +5,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
-from vswitch import OpenVSwitch
+from vswitch import OpenVSwitch, wait_for
 
 from flowsieve.errors import BadTopology, SwitchError, TableFull
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Deliver, Flow, Output
+from flowsieve.flow.entry import Action, Deliver, Flow, Output
 from flowsieve.flow.flat import look_up
 from flowsieve.flow.table_chain import met
 from flowsieve.header.address import Prefix, address_text
+from flowsieve.header.frame import UdpFrame, build
 from flowsieve.header.match import Masked, Match, PrefixMatch, match_on, parse_match
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -249,6 +250,56 @@ def test_deliveries_to_hosts_are_read_back_as_such(bench, group, ports):
     assert bench.table() == {new}
 
 
+def labels_delivered() -> list[Flow]:
+    """Entries that send what has the first bit of a label to a host, the second to another, and all to a link."""
+
+    def entry(dst: str, priority: int, table: int, onward: int | None, *actions: Action) -> Flow:
+        return Flow(parse_match(dst), priority, actions, table=table, onward=onward)
+
+    return [
+        entry("ff1e::/16", 1000, 1, 16),
+        entry("ff1e::/17", 1002, 16, 17),
+        entry("ff1e::/16", 1001, 16, 17, HOSTS[6][0]),
+        entry("ff1e::/ffff:4000::", 1002, 17, 18),
+        entry("ff1e::/16", 1001, 17, 18, HOSTS[6][1]),
+        entry("ff1e::/16", 1001, 18, None, Output(4)),
+    ]
+
+
+def test_deliveries_from_which_packets_go_on_are_read_back_as_such(bench):
+    table = labels_delivered()
+    assert bench.apply(*(FlowOp(OpKind.INSTALL, each) for each in table)).error is None
+    assert bench.table() == set(table)
+    both = Flow(table[2].match, 1001, (Output(1), *HOSTS[6]), table=16, onward=17)
+    assert bench.apply(FlowOp(OpKind.MODIFY, both)).error is None
+    assert bench.table() == {*table, both} - {table[2]}
+
+
+@pytest.mark.real
+def test_what_is_readdressed_for_a_host_goes_on_as_it_came(over_openflow):
+    open_vswitch, switches = over_openflow
+    emptied(open_vswitch, switches, "s1")
+    switches.apply("s1", [FlowOp(OpKind.INSTALL, each) for each in labels_delivered()])
+    switches.settle()
+    sent = {port: len(open_vswitch.sent("s1", port)) for port in (2, 3, 4)}
+    for bits, hosts in ((0, ()), (1, (3,)), (2, (2,)), (3, (2, 3))):
+        to = (0xFF1E << 112 | bits << 110).to_bytes(16)
+        came = UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), bytes(15) + b"\1", to, 9, 9, b"%d" % bits)
+        open_vswitch.appctl("netdev-dummy/receive", "s1-1", build(came).hex())
+        wait_for(lambda more=sent[4]: len(open_vswitch.sent("s1", 4)) > more, "the copy for the link")
+        gone = {port: open_vswitch.sent("s1", port)[n:] for port, n in sent.items()}
+        sent = {port: sent[port] + len(some) for port, some in gone.items()}
+        onward = replace(came, hops=came.hops - 1)
+        assert gone.pop(4) == [build(onward)]
+        for each in HOSTS[6]:
+            readdressed = {
+                "destination_mac": each.mac.to_bytes(6),
+                "destination": each.address.first.to_bytes(16),
+            }
+            copy = build(replace(onward, **readdressed))
+            assert gone[each.port] == ([copy] if each.port in hosts else []), (bits, each.port)
+
+
 @pytest.mark.parametrize(
     ("actions", "what"),
     [
@@ -389,6 +440,27 @@ def test_a_full_table_takes_no_more(bench):
     assert ticket.done == 0
     assert ticket.done_at is not None
     assert bench.table("small") == before
+
+
+@pytest.mark.real
+def test_a_full_table_for_labels_is_told_with_what_it_holds(open_vswitch):
+    def entry(number: int, table: int) -> FlowOp:
+        match = parse_match(f"ff1e::{number}/128")
+        return FlowOp(OpKind.INSTALL, Flow(match, 1000, (Output(1),), table=table))
+
+    address = open_vswitch.add_bridge("labels", PORTS, limit=ROOM, table=16)
+    with OpenFlowSwitches(OpenFlowFabric({"labels": address})) as switches:
+        switches.wait_connected()
+        switches.apply("labels", [entry(number, table) for table in (16, 17) for number in range(1, ROOM)])
+        switches.settle()
+        before = switches.read("labels")
+        ticket = switches.apply("labels", [entry(number, 16) for number in range(ROOM, 9)])
+        switches.settle()
+        assert isinstance(ticket.error, TableFull)
+        found = ticket.error.needed, ticket.error.capacity, ticket.error.at, ticket.error.table
+        assert found == (ROOM + 1, ROOM, 1, 16)
+        assert "at least 6 entries in table 16 and has room for 5" in str(ticket.error)
+        assert switches.read("labels") == before
 
 
 def test_of_a_batch_that_does_not_fit_as_much_is_done_as_the_ticket_says(bench):

@@ -76,6 +76,7 @@ class LabelController:
             self.tables() if tables is None else tables,
             tuple(self.advertisements.values()),
             tuple(self.subscriptions.values()),
+            self.labelling.deliveries,
         )
 
     def verify(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> Verdict:

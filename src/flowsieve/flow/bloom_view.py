@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flowsieve.content.schema import Schema
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Deliveries, Flow
 from flowsieve.flow.held_filters import HeldFilters
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import Label, OnTree
+from flowsieve.flow.others import Others
 from flowsieve.flow.shares import Shares
 from flowsieve.flow.tables.bloom_tables import BloomLabelling
+from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
@@ -30,6 +32,7 @@ class BloomView(OnTree):
     tables: Mapping[str, tuple[Flow, ...]]
     advertisements: Collection[Interest]
     subscriptions: Collection[Interest]
+    others: Mapping[str, Others] = field(default_factory=dict)
 
     @property
     def topology(self) -> Topology:
@@ -40,8 +43,16 @@ class BloomView(OnTree):
         return self.labelling.tree
 
     @property
+    def group(self) -> Prefix:
+        return self.labelling.labels.tag.group
+
+    @property
     def family(self) -> int:
         return self.labelling.labels.family
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return self.labelling.deliveries
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         shares = self.copies.shared_out(self.held.matched(host, values), self.held)

@@ -23,7 +23,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Deliver:
-    """Send a copy out of a port, readdressed to the host there: its MAC address and its own address of full length."""
+    """Send a copy out of a port, readdressed to the host there: its MAC address and its own address of full length.
+
+    Later tables know nothing of that: a packet that goes on in one does so with the destination that it came with.
+    """
 
     port: int
     mac: int
@@ -41,7 +44,9 @@ Action = Output | Deliver
 FlowKey = tuple[Match, int, int]
 CONTENT_TABLE = 1  # where packets come to first that a switch has let in; the table of entries for dz
 LABEL_TABLES = range(16, 254)  # those for labels, one for each port; a switch has no more than 254 tables
+Deliveries = Mapping[str, Mapping[int, Deliver]]  # for each switch what is done at its ports to hosts
 NOBODY: Mapping[int, Deliver] = MappingProxyType({})
+NOWHERE: Deliveries = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Flow:
 
     @property
     def flaw(self) -> str | None:
-        """What is wrong with the actions, if anything is: a new destination holds for all actions after it."""
+        """What is wrong with the actions, if anything is: a new destination holds for the actions after it."""
         readdressed = False
         for action in self.actions:
             if isinstance(action, Output):
@@ -94,8 +99,6 @@ class Flow:
                 return f"{action.address} is no destination for {self.match}; right is the same family"
             else:
                 readdressed = True
-        if readdressed and self.onward is not None:
-            return f"it goes on in table {self.onward} after a delivery; right is to end there"
         return None
 
 

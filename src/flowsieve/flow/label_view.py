@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from flowsieve.content.schema import Schema
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import Deliveries, Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.others import Others
+from flowsieve.header.address import Prefix
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
@@ -37,8 +39,20 @@ class TreeView(Protocol):
     @property
     def subscriptions(self) -> Collection[Interest]: ...
     @property
+    def group(self) -> Prefix:
+        """Of the labels' destinations."""
+
+    @property
     def family(self) -> int:
         """Of the labels."""
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """The ports to hosts at which packets are to be readdressed, and how; at all others they are to stay."""
+
+    @property
+    def others(self) -> Mapping[str, Others]:
+        """What others have made of switches."""
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         """The packets in which a host sends an event that it has advertised."""
@@ -79,10 +93,16 @@ class LabelView(OnTree):
     tables: Mapping[str, tuple[Flow, ...]]
     advertisements: Collection[Interest]
     subscriptions: Collection[Interest]
+    deliveries: Deliveries = field(default_factory=dict)
+    others: Mapping[str, Others] = field(default_factory=dict)
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         receivers = dict.fromkeys(each.endpoint for each in self.wanted(host, values))
         return [Label(0, address) for address in self.labels.addresses(receivers)]
+
+    @property
+    def group(self) -> Prefix:
+        return self.labels.tag.group
 
     @property
     def family(self) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
-from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry import NOWHERE, Deliveries, Flow
 from flowsieve.flow.tables.receiver_tables import receiver_tables
 from flowsieve.header.receivers import ReceiverLabels, Sets
 from flowsieve.network.locality import sets_by_locality
@@ -19,11 +19,15 @@ SetAssignment = Callable[[Topology, SpanningTree, int], Sets]
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """A network, the tree of its labels, and the bits that stand for its hosts; it changes with the network alone."""
+    """A network, the tree of its labels, and the bits that stand for its hosts; it changes with the network alone.
+
+    `deliveries` are the ports of each switch at which packets are readdressed to the host there.
+    """
 
     topology: Topology
     tree: SpanningTree
     labels: ReceiverLabels
+    deliveries: Deliveries = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         served = {host for host, switch in self.topology.hosts.items() if switch in self.tree}
@@ -35,11 +39,14 @@ class Labelling:
             )
 
     @classmethod
-    def make(cls, topology: Topology, assign: SetAssignment = sets_by_locality) -> Labelling:
+    def make(
+        cls, topology: Topology, assign: SetAssignment = sets_by_locality, deliveries: Deliveries = NOWHERE
+    ) -> Labelling:
         """The labels of a network on its centre tree; `assign` says which hosts share a set."""
         tree = center_tree(topology)
-        return cls(topology, tree, ReceiverLabels.make(lambda most: assign(topology, tree, most)))
+        labels = ReceiverLabels.make(lambda most: assign(topology, tree, most))
+        return cls(topology, tree, labels, deliveries)
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         """The entries of all switches."""
-        return receiver_tables(self.topology, self.tree, self.labels)
+        return receiver_tables(self.topology, self.tree, self.labels, self.deliveries)

@@ -9,10 +9,12 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.entry import Action, Flow, Output
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.labelling import Labelling
+from flowsieve.flow.last_hop import deliveries_of
+from flowsieve.flow.others import Foreign, Others, PortSetting
 from flowsieve.flow.proof import cubes
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
@@ -191,3 +193,73 @@ def test_an_explanation_shows_each_entry_that_sends_it_on_and_for_whom() -> None
     assert not unsent.published and [miss.subscription for miss in unsent.missed] == ["some", "other"]
     empty = explain_labels(replace(VIEW, tables={}), "h2", {"a": 4, "s": "x"})
     assert [(hop.switch, hop.flow, hop.out) for hop in empty.hops] == [("s2", None, ())]
+
+
+# The last hop.
+
+LAST = deliveries_of(RING, 6)
+AT_HOSTS = replace(LABELLING, deliveries=LAST)
+READDRESSED = replace(VIEW, tables=AT_HOSTS.tables(), deliveries=LAST)
+
+
+def at_s3(*actions: Action) -> LabelView:
+    """The network in which the entry of s3 for h3 does something else."""
+    right = LAST["s3"][port_to("s3", "h3")]
+    table = tuple(
+        replace(flow, actions=actions) if flow.actions == (right,) else flow
+        for flow in READDRESSED.tables["s3"]
+    )
+    assert table != READDRESSED.tables["s3"]
+    return replace(READDRESSED, tables={**READDRESSED.tables, "s3": table})
+
+
+def test_tables_that_readdress_for_each_host_hold() -> None:
+    assert verify_labels(READDRESSED) == Verdict()
+    assert explain_labels(READDRESSED, "h2", {"a": 4, "s": "x"}).matches == ("some",)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (Output(port_to("s3", "h3")),),
+        (replace(LAST["s3"][port_to("s3", "h4")], port=port_to("s3", "h3")),),
+        (replace(LAST["s3"][port_to("s3", "h3")], mac=1),),
+    ],
+)
+def test_a_copy_for_a_host_under_another_address_is_as_good_as_none(wrong: tuple[Action, ...]) -> None:
+    view = at_s3(*wrong)
+    verdict = verify_labels(view)
+    assert (verdict.holds, verdict.false_negatives, verdict.strays) == (False, 1, 1)
+    told = "s3 sends it to h3 under an address that is not what h3 takes for an event"
+    assert verdict.witness is not None and verdict.witness.where.endswith(told)
+    found = explain_labels(view, "h2", {"a": 4, "s": "x"})
+    assert (found.delivered, [miss.why for miss in found.missed]) == ((), [f"{told}, behind which h3 is"])
+    assert found.hops[-1].notes == (told,)
+
+
+def test_a_copy_for_a_switch_that_is_readdressed_gets_nowhere() -> None:
+    to = port_to("s1", "s3")
+    table = tuple(
+        replace(flow, actions=(replace(LAST["s1"][port_to("s1", "h1")], port=to),))
+        if flow.ports == (to,)
+        else flow
+        for flow in READDRESSED.tables["s1"]
+    )
+    verdict = verify_labels(replace(READDRESSED, tables={**READDRESSED.tables, "s1": table}))
+    assert (verdict.false_negatives, verdict.strays) == (1, 1)
+
+
+def test_what_others_have_made_of_switches_is_seen() -> None:
+    to = port_to("s3", "h3")
+    mute = replace(READDRESSED, others={"s3": Others(ports={to: PortSetting.NO_FORWARD})})
+    verdict = verify_labels(mute)
+    assert (verdict.false_negatives, verdict.strays) == (1, 1)
+    assert verdict.witness is not None
+    assert verdict.witness.where.endswith("the port of s3 to h3 is set to no-forward")
+    group = LABELLING.labels.tag.group
+    above, below = Foreign(1003, "above", group), Foreign(999, "below", group)
+    for seen, entries in (
+        ((), (below,)),
+        (("s3: labels may meet an entry of others: above",), (above, below)),
+    ):
+        assert verify_labels(replace(READDRESSED, others={"s3": Others(entries)})).undecided == seen

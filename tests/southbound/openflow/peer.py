@@ -96,7 +96,7 @@ def asks_for_entries(frame: OpenFlowFrame) -> bool:
     return frame.type == ofp.OFPT_MULTIPART_REQUEST and frame.data[8:10] == struct.pack("!H", ofp.OFPMP_FLOW)
 
 
-def monitored(*events: int, cookie: int = 0) -> bytes:
+def monitored(*events: int, cookie: int = 0, table: int = 0) -> bytes:
     """What a switch tells of entries that changed; our own changes come abbreviated, others with their cookie."""
     body = struct.pack("!HH4x", ofp.OFPMP_FLOW_MONITOR, 0)
     for event in events:
@@ -104,5 +104,5 @@ def monitored(*events: int, cookie: int = 0) -> bytes:
             body += struct.pack("!HHI", 8, event, 7)
         else:
             match = struct.pack("!HH4x", ofp.OFPMT_OXM, 4)
-            body += struct.pack("!HHBBHHH4xQ", 24 + len(match), event, 0, 0, 0, 0, 0, cookie) + match
+            body += struct.pack("!HHBBHHH4xQ", 24 + len(match), event, table, 0, 0, 0, 0, cookie) + match
     return message(ofp.OFPT_MULTIPART_REPLY, 4, body)

@@ -350,6 +350,12 @@ def test_changes_by_others_are_told_with_their_owners_and_our_own_are_not(ready,
         assert heard(ready, told) == [Monitored(frozenset({owner}))]
 
 
+def test_changes_in_tables_for_labels_are_told_and_in_tables_of_others_not(ready):
+    for table, owners in ((1, {None}), (2, {None}), (3, set()), (15, set()), (16, {None}), (253, {None})):
+        told = peer.monitored(ofp.OFPFME_ADDED, table=table)
+        assert heard(ready, told) == ([Monitored(frozenset(owners))] if owners else [])
+
+
 def test_a_role_is_asked_for_and_told(ready):
     for ask in (ready.ask_role, lambda: ready.claim(7)):
         request = ask()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from vswitch import PATIENCE_S, PATIENT, OpenVSwitch
@@ -13,7 +14,7 @@ from vswitch import PATIENCE_S, PATIENT, OpenVSwitch
 from flowsieve.errors import DetoursRefused
 from flowsieve.flow.detours import NO_PROTECTION, Arrival, Protection, Way
 from flowsieve.flow.diff import FlowOp, OpKind
-from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.header.address import Prefix
 from flowsieve.header.frame import UdpFrame, build
 from flowsieve.header.match import PrefixMatch
@@ -39,8 +40,11 @@ ENDS = {6: ("fd00:f::1", "ff0e::1"), 4: ("10.0.0.1", "225.128.0.1")}
 numbers = iter(range(1, 1000))
 
 
-def event(mark: int | None = None, payload: bytes = b"event", family: int = 6) -> bytes:
-    parsed = (Prefix.parse(each) for each in ENDS[family])
+def event(
+    mark: int | None = None, payload: bytes = b"event", family: int = 6, to: str | None = None
+) -> bytes:
+    source, group = ENDS[family]
+    parsed = (Prefix.parse(each) for each in (source, to or group))
     ends = (each.first.to_bytes(each.width // 8) for each in parsed)
     frame = build(UdpFrame(b"\2" + bytes(5), b"\x33\x33" + bytes(4), *ends, 999, 7420, payload))
     return frame if mark is None else frame[:12] + b"\x81\x00" + mark.to_bytes(2) + frame[12:]
@@ -99,6 +103,11 @@ class Bridge:
     def entries(self) -> list[str]:
         told = self.vswitch.ofctl("dump-flows", self.name, "--no-stats").splitlines()
         return sorted(line for line in told if "actions=" in line)
+
+    def labels(self, table: int) -> str:
+        """The one entry of a table for labels."""
+        (entry,) = (line for line in self.entries if f"table={table}," in line)
+        return entry
 
     @property
     def groups(self) -> list[str]:
@@ -162,6 +171,39 @@ def test_a_dead_link_is_gone_around_and_nothing_goes_back_over_it(bridge):
     assert bridge.send(VIA, event(IN)) == {NEAR: [None]}
     bridge.set_link(up=True)
     assert bridge.send(HOST, event()) == {LINK: [None], NEAR: [None]}
+
+
+def test_labels_are_led_around_alike(bridge):
+    """A packet for those behind the link, behind the near switch and for the host: the bits stay on the way."""
+    to_host = Deliver(HOST, 0x333300000001, Prefix.parse("ff02::f10e:0:1/128"))
+    whole = PrefixMatch(Prefix.parse("ff1e::/16"))
+    tables = (
+        Flow(whole, 1000, (), onward=16),
+        Flow(whole, 1001, (Output(LINK),), table=16, onward=17),
+        Flow(whole, 1001, (to_host,), table=17, onward=18),
+        Flow(whole, 1001, (Output(NEAR),), table=18),
+    )
+
+    async def work(fabric: OpenFlowFabric) -> None:
+        await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, flow) for flow in reversed(tables)])
+        costs = await fabric.look_at_detours(bridge.name, AROUND)
+        assert costs.modify == 3, "the entry for dz, and two of those for labels"
+        await fabric.protect(bridge.name, AROUND)
+        assert await fabric.read(bridge.name) == (CONTENT, *tables)
+        assert await fabric.look_at_detours(bridge.name, AROUND) == DetourCosts()
+
+    bridge.use(work)
+    label = partial(event, to="ff1e:e000::")
+    for entry, port in ((bridge.labels(16), LINK), (bridge.labels(18), NEAR)):
+        assert f"group:{0xF1050000 + port}" in entry and "output" not in entry
+    assert bridge.send(VIA, label()) == {LINK: [None], HOST: [None], NEAR: [None]}
+    assert bridge.send(VIA, label(IN)) == {HOST: [None], NEAR: [None]}  # as if it had come over the link
+    bridge.set_link(up=False)
+    assert bridge.send(VIA, label()) == {VIA: [OUT], HOST: [None], NEAR: [None]}
+    assert bridge.send(NEAR, label()) == {VIA: [OUT], HOST: [None]}
+    assert bridge.send(VIA, label(IN)) == {HOST: [None], NEAR: [None]}, "nothing goes back over the dead link"
+    bridge.use(lambda fabric: fabric.protect(bridge.name, NO_PROTECTION))
+    assert not any("group:" in line for line in bridge.entries)
 
 
 def test_events_of_ipv4_are_led_around_alike(bridge):

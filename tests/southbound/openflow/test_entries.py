@@ -7,11 +7,11 @@ import struct
 
 import pytest
 
-from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.entry import Deliver, Flow, Output
 from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import Masked, MaskedMatch, PrefixMatch, parse_match
 from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in, match_in, within
-from flowsieve.southbound.openflow.packed import goto, match_bytes
+from flowsieve.southbound.openflow.packed import Packer, goto, match_bytes
 from flowsieve.southbound.openflow.tables import sorted_out
 from flowsieve.southbound.openflow.wire import CONTENT_TABLE, COOKIE, ProtocolError
 
@@ -101,3 +101,29 @@ def test_an_entry_that_goes_back_is_no_flow() -> None:
     match = match_bytes(parse_match("ff1e::/16"))
     assert SwitchEntry(COOKIE, 1000, match, goto(16), 1).flow is not None
     assert SwitchEntry(COOKIE, 1000, match, goto(16), 16).flow is None
+
+
+def test_a_delivery_is_made_in_a_clone_just_where_packets_go_on() -> None:
+    """Without one they would go on with the host's address, and what is not as it should be is no flow."""
+    match, host = parse_match("ff1e::/16"), Deliver(3, 0x333300000003, Prefix.parse("ff02::f10e:0:3/128"))
+    ends, goes_on = (Flow(match, 1001, (Output(1), host), table=16, onward=onward) for onward in (None, 17))
+    packer = Packer()
+    entries = [
+        SwitchEntry(COOKIE, 1001, match_bytes(match), packer.instructions(each), 16)
+        for each in (ends, goes_on)
+    ]
+    assert [entry.flow for entry in entries] == [ends, goes_on]
+    assert entries[1].instructions.hex(" ", 4) == (
+        "00040060 00000000 00000010 00000001 ffe50000 00000000"  # output
+        " ffff0048 00002320 002a0000 00000000"  # clone
+        " 00190010 80000606 33330000 00030000 00190018 80003610 ff020000 00000000 0000f10e 00000003"
+        " 00000010 00000003 ffe50000 00000000"
+        " 00010008 11000000"  # goto
+    )
+    plain, cloned = (entry.instructions for entry in entries)
+    assert entries[0]._replace(instructions=plain + goto(17)).flow is None
+    assert entries[1]._replace(instructions=cloned[:-8]).flow is None
+    longer = cloned[:-8] + cloned[8:24] + goto(17)  # an output after the delivery
+    assert entries[1]._replace(instructions=longer[:2] + b"\0\x70" + longer[4:]).flow is None
+    other = cloned.replace(bytes.fromhex("002a"), bytes.fromhex("002b"))
+    assert entries[1]._replace(instructions=other).flow is None

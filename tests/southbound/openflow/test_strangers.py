@@ -10,6 +10,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.header.address import Prefix
+from flowsieve.header.tag import LABEL_GROUPS
 from flowsieve.southbound.openflow.entries import SwitchEntry
 from flowsieve.southbound.openflow.fabric import GROUPS
 from flowsieve.southbound.openflow.strangers import foreign, foreign_in
@@ -167,3 +168,25 @@ def test_a_table_before_the_contents_comes_first_and_has_to_let_events_go_on() -
     assert not found.certain
     (found,) = foreign_in([opening, admitting(EVENTS, more=(ONWARDS,))], GROUPS)
     assert (found.goes_on, found.riddle) == (True, None)
+
+
+def test_in_tables_for_labels_what_reaches_beyond_them_is_told_for_each_group_that_comes_there() -> None:
+    receivers, bloom = ({"eth_type": 0x86DD, "ipv6_dst": (f"{tag}::", "ffff::")} for tag in ("ff1e", "ff1d"))
+    opening = admitting(EVENTS, more=(ONWARDS,), cookie=GUARD_COOKIE)._replace(priority=5)
+    ours = entry(receivers, out(2), table=16, cookie=COOKIE)._replace(priority=1001)
+
+    def found(strange: SwitchEntry, *beside: SwitchEntry) -> tuple[Foreign, ...]:
+        return foreign_in([opening, *beside, strange], GROUPS)
+
+    (there,) = found(entry(EVENTS, out(3), table=16), ours)
+    assert (str(there.reach), there.certain, there.ahead) == ("ff1e::/16", True, 0)
+    assert there.text.startswith("table=16 priority=3000")
+    assert not any(there.within(group) for group in GROUPS if group not in LABEL_GROUPS), "no dz come there"
+    also = entry(bloom, out(2), table=16, cookie=COOKIE)._replace(priority=3000)
+    assert [(str(each.reach), each.certain) for each in found(entry({}, table=16), ours, also)] == [
+        ("ff1e::/16", True),
+        ("ff1d::/16", False),
+    ]
+    assert found(entry(EVENTS, table=16)._replace(priority=1000), ours) == (), "ours come before it"
+    assert found(entry(EVENTS, table=17), ours) == (), "nothing comes there"
+    assert found(entry(receivers, table=16), ours) == (), "it is set right by whoever owns labels"

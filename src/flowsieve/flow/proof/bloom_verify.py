@@ -2,8 +2,9 @@
 
 For each switch and port it is worked out which of all packets are sent out of the port. Those that are for a filter
 which is wanted behind it on the tree must be among them, once; and each entry that sends must ask for the bits of such
-a filter. Then each packet gets along the tree to all whom it is for, once, and nothing loops. It may get to others, for
-whom it has the bits by chance; `false_positive_share` prices that.
+a filter. What is sent to a host must be readdressed as it takes events: a copy that is not counts as not sent. Then
+each packet gets along the tree to all whom it is for, once, and nothing loops. It may get to others, for whom it has
+the bits by chance; `false_positive_share` prices that.
 
 What is counted, in the words of `flow.proof.verify`:
 false_negatives: pairs of a publishing host and another for which there is an event that both an advertisement of the
@@ -25,12 +26,14 @@ from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.label_view import Label
 from flowsieve.flow.proof.bloom_sends import BloomTable, chain_of
 from flowsieve.flow.proof.endless import endless
+from flowsieve.flow.proof.label_passage import arriving, strangers, unsent
 from flowsieve.flow.proof.verify import Verdict, Witness, named
 from flowsieve.flow.tables.bloom_tables import PortTable
 from flowsieve.header.address import address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
 
 Port = tuple[str, int]
+NOT_SENT = "does not send it to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +61,21 @@ class _Findings:
 
 def verify_bloom(view: BloomView) -> Verdict:
     """Prove that tables send each packet to all whom it is for."""
-    found = _Findings()
+    found = _Findings(undecided=list(strangers(view)))
     ports: dict[str, list[PortTable]] = {switch: [] for switch in view.topology.switches}
     for each in view.labelling.ports:
         ports[each.switch].append(each)
+    arrive = arriving(view)
     for switch, some in ports.items():
         try:
-            chain = list(chain_of(view.tables.get(switch, ()), view.labelling.labels))
+            chain = list(chain_of(arrive.get(switch, ()), view.labelling.labels))
         except BadInput as error:
             found.undecided.append(f"{switch}: {error}")
             continue
         _look_at(view, switch, some, chain, found)
     losses = list(_harmed(view, found.unsent))
     doubles = list(_harmed(view, found.doubled))
-    looping = endless(view.topology, view.tables, view.family, _all_bits(view)) if found.strays else set()
+    looping = endless(view.topology, arrive, view.family, _all_bits(view)) if found.strays else set()
     witnesses: list[Iterable[Witness]] = [
         (_loss(view, *each) for each in losses),
         (_double(view, *each) for each in doubles),
@@ -103,8 +107,7 @@ def _look_at(
         for text in sorted(texts):
             lost = _lost(view, port, text, texts, tables[0] if whole else None)
             if lost is not None:
-                what, harmed = "does not send it to", frozenset([text])
-                found.unsent.append(_Fault(switch, port, what, lost, harmed))
+                found.unsent.append(_Fault(switch, port, NOT_SENT, lost, frozenset([text])))
         _look_for_doubles(switch, port, texts, tables, found)
         rightly = {view.labelling.labels.pattern(text) for text in texts}
         for each in (each for table in tables for each in table.sends(port)):
@@ -199,4 +202,7 @@ def _told(view: BloomView, fault: _Fault) -> str:
     there = 1 <= fault.port <= len(near)
     far = near[fault.port - 1] if there else f"port {fault.port}, which is not there"
     source, destination = (address_text(view.family, address) for address in view.label(fault.bits))
-    return f"of a packet from {source} to {destination}, {fault.switch} {fault.what} {far}"
+    done = f"{fault.switch} {fault.what} {far}"
+    if fault.what == NOT_SENT:
+        done = unsent(view, fault.switch, fault.port, [view.label(fault.bits)]) or done
+    return f"of a packet from {source} to {destination}, {done}"

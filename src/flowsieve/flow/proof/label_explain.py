@@ -9,7 +9,10 @@ from flowsieve.content.event import check_event
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import Label, TreeView
+from flowsieve.flow.others import SentCopy
 from flowsieve.flow.proof.explain import Explanation, Hop, Miss
+from flowsieve.flow.proof.label_passage import unsent
+from flowsieve.flow.proof.passage import Passage
 from flowsieve.flow.table_chain import met
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.address import address_text
@@ -44,6 +47,7 @@ def explain_labels(view: TreeView, host: str, values: Mapping[str, object]) -> E
 def _hops(view: TreeView, host: str, label: Label, wanted: list[Interest]) -> Iterator[Hop]:
     """The way of a packet, nearest first; no link is followed twice."""
     topology, text = view.topology, address_text(view.family, label.destination)
+    passage = Passage.of_labels(view)
     arrivals = deque([(topology.endpoint(host).switch, host, 1)])
     seen = set()
     while arrivals:
@@ -52,32 +56,40 @@ def _hops(view: TreeView, host: str, label: Label, wanted: list[Interest]) -> It
             continue
         seen.add((switch, came_from))
         flows = met(view.tables.get(switch, ()), view.family, label.destination, label.source)
-        sending = [(flow, out) for flow in flows if (out := _out(view, switch, came_from, flow))]
-        for flow, out in sending:
+        copies = [(flow, *_sent(passage, switch, came_from, flow)) for flow in flows]
+        sending = [(flow, out, notes) for flow, out, notes in copies if out or notes]
+        for flow, out, notes in sending:
             served = tuple(
                 each.id
                 for to in out
                 for each in wanted
                 if each.endpoint in endpoints_behind(topology, view.tree, switch, topology.port(switch, to))
             )
-            yield Hop(switch, came_from, text, flow, out, served)
+            yield Hop(switch, came_from, text, flow, out, served, notes)
             arrivals.extend((to, switch, hops + 1) for to in out if to not in topology.attached)
         if not sending:
             yield Hop(switch, came_from, text, flows[-1] if flows else None, (), ())
 
 
-def _out(view: TreeView, switch: str, came_from: str, flow: Flow) -> tuple[str, ...]:
-    """Where an entry sends what comes from a neighbour."""
-    near = view.topology.neighbours(switch)
-    there = (near[port - 1] for port in flow.ports if 1 <= port <= len(near))
-    return tuple(to for to in there if to != came_from)
+def _sent(
+    passage: Passage, switch: str, came_from: str, flow: Flow
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where an entry sends what comes from a neighbour, and why copies do not arrive that it sends as well."""
+    near = passage.topology.neighbours(switch)
+    out, notes = [], []
+    for action in sorted(flow.actions, key=lambda action: action.port):
+        if 1 <= action.port <= len(near) and near[action.port - 1] != came_from:
+            why = passage.lost(switch, SentCopy.of(action))
+            if why is None:
+                out.append(near[action.port - 1])
+            else:
+                notes.append(why)
+    return tuple(out), tuple(notes)
 
 
 def _reason(view: TreeView, labels: list[Label], publisher: str, host: str) -> str:
     """Why a host that wants an event does not get it: the first switch on its way that does not send it on."""
     for switch, port in view.way(publisher, host):
-        flows = view.tables.get(switch, ())
-        there = (met(flows, view.family, label.destination, label.source) for label in labels)
-        if not any(port in flow.ports for some in there for flow in some):
-            return f"{switch} does not send it to {view.topology.neighbour(switch, port)}, behind which {host} is"
+        if why := unsent(view, switch, port, labels):
+            return f"{why}, behind which {host} is"
     return f"nothing leads from {publisher} to {host}"

@@ -1,8 +1,9 @@
 """A proof, over all sets of receivers, that tables for labels deliver to these and to nobody else.
 
 For each switch, port and set of hosts it is worked out which of all labels are sent out of the port. That has to be
-exactly those that name a host behind the port on the tree. Then every receiver gets its copy along the tree, once, and
-nothing loops: what the design says of trees does the rest, and publishers name exactly who wants an event.
+exactly those that name a host behind the port on the tree, and what is sent to a host must be readdressed as it takes
+events: a copy that is not counts as not sent. Then every receiver gets its copy along the tree, once, and nothing
+loops: what the design says of trees does the rest, and publishers name exactly who wants an event.
 
 What is counted, in the words of `flow.proof.verify`:
 false_negatives: pairs of a publishing host and another for which there is an event that both an advertisement of the
@@ -17,13 +18,15 @@ undecided: switches of which nobody can tell what they do to labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.label_view import Label, LabelView
 from flowsieve.flow.proof.cubes import Cube, TooManyCubes
 from flowsieve.flow.proof.endless import endless
+from flowsieve.flow.proof.label_passage import arriving, strangers, unsent
 from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
 from flowsieve.flow.tables.receiver_tables import LabelledPort, labelled_ports
@@ -73,19 +76,20 @@ class _Findings:
 
 def verify_labels(view: LabelView) -> Verdict:
     """Prove that tables for labels send each label to exactly those whom it names."""
-    found = _Findings()
+    found = _Findings(undecided=list(strangers(view)))
+    tables = arriving(view)
     for switch, ports in labelled_ports(view.topology, view.tree).items():
-        _look_at(view, switch, ports, found)
+        _look_at(view, switch, tables.get(switch, ()), ports, found)
     losses, doubles = list(_harmed(view, found.unsent)), list(_harmed(view, found.doubled))
-    looping, loop = _loops(view, found.strays)
+    looping, loop = _loops(view, tables, found.strays)
     worst: list[Iterable[Witness]] = [
         (_loss(view, each) for each in losses),
         (_double(view, each) for each in doubles),
         loop,
         (_stray(view, each) for each in found.strays),
         # What harms no pair of hosts that talk to each other now would harm the next.
-        (_latent(view, each, "does not send it to") for each in found.unsent),
-        (_latent(view, each, "sends it twice to") for each in found.doubled),
+        (_latent(view, each, _unsent(view, each, each.label)) for each in found.unsent),
+        (_latent(view, each, _done(view, each, "sends it twice to")) for each in found.doubled),
         (Witness(None, None, "undecided", why) for why in found.undecided),
     ]
     return Verdict(
@@ -98,10 +102,12 @@ def verify_labels(view: LabelView) -> Verdict:
     )
 
 
-def _look_at(view: LabelView, switch: str, ports: list[LabelledPort], found: _Findings) -> None:
+def _look_at(
+    view: LabelView, switch: str, table: Iterable[Flow], ports: list[LabelledPort], found: _Findings
+) -> None:
     """Compare what a switch does to all labels with what it should, set by set; numbers that no set has name nobody."""
     behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
-    flows = by_set(view.labels, view.tables.get(switch, ()))
+    flows = by_set(view.labels, table)
     for number, some in enumerate(flows):
         group = view.labels.group(number)
         whole = cube_of(group)
@@ -154,7 +160,9 @@ def _between(view: LabelView, publisher: str, host: str) -> EventValues | None:
     return next((event for event in events if event is not None), None)
 
 
-def _loops(view: LabelView, strays: list[_Fault]) -> tuple[set[str], list[Witness]]:
+def _loops(
+    view: LabelView, tables: Mapping[str, tuple[Flow, ...]], strays: list[_Fault]
+) -> tuple[set[str], list[Witness]]:
     """The switches that labels which stray come to without end, and one such label."""
     looping: set[str] = set()
     found: list[Witness] = []
@@ -162,7 +170,7 @@ def _loops(view: LabelView, strays: list[_Fault]) -> tuple[set[str], list[Witnes
     for fault in strays[:MOST_STRAYS_FOLLOWED]:
         # With all bits that are free, since a switch sends a label the further the more it names.
         label = fault.labels.value | ((1 << WIDTH[family]) - 1) & ~fault.labels.mask
-        switches = endless(view.topology, view.tables, family, Label(0, label))
+        switches = endless(view.topology, tables, family, Label(0, label))
         if switches and not found:
             names = ", ".join(sorted(switches))
             text = f"a packet to {address_text(family, label)} goes round without end at {names}"
@@ -176,9 +184,7 @@ def _loops(view: LabelView, strays: list[_Fault]) -> tuple[set[str], list[Witnes
 
 def _loss(view: LabelView, harmed: _Harmed) -> Witness:
     lost = f"{harmed.host} wants it and does not get it"
-    where = (
-        f"{lost}; sent to {_shown(view, harmed.label)}, {_done(view, harmed.fault, 'does not send it to')}"
-    )
+    where = f"{lost}; sent to {_shown(view, harmed.label)}, {_unsent(view, harmed.fault, harmed.label)}"
     return Witness(named(harmed.event), harmed.publisher, "false negative", where)
 
 
@@ -194,8 +200,7 @@ def _stray(view: LabelView, fault: _Fault) -> Witness:
 
 
 def _latent(view: LabelView, fault: _Fault, what: str) -> Witness:
-    where = f"of a packet to {_shown(view, fault.label)}, {_done(view, fault, what)}"
-    return Witness(None, None, "stray", where)
+    return Witness(None, None, "stray", f"of a packet to {_shown(view, fault.label)}, {what}")
 
 
 def _shown(view: LabelView, label: int) -> str:
@@ -203,6 +208,13 @@ def _shown(view: LabelView, label: int) -> str:
     names = view.labels.receivers(label)
     few = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     return f"{address_text(view.labels.family, label)} ({f'for {few}' if names else 'for nobody'})"
+
+
+def _unsent(view: LabelView, fault: _Fault, label: int) -> str:
+    """Why a label does not get through a port that it is to leave by."""
+    why = unsent(view, fault.switch, fault.port, [Label(0, label)])
+    assert why is not None, f"{fault} names a label that is sent"
+    return why
 
 
 def _done(view: LabelView, fault: _Fault, what: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from flowsieve.flow.entry import Action, Deliver, Flow
+from flowsieve.flow.label_view import TreeView
 from flowsieve.flow.others import NOBODY_ELSE, Foreign, Others, PortSetting, SentCopy
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.address import Prefix
@@ -29,6 +30,11 @@ class Passage:
     @classmethod
     def of(cls, view: NetworkView) -> Passage:
         return cls(view.topology, view.encoding.tag.group, view.others, view.deliveries, view.down)
+
+    @classmethod
+    def of_labels(cls, view: TreeView) -> Passage:
+        """That of a network whose packets are labelled."""
+        return cls(view.topology, view.group, view.others, view.deliveries, ())
 
     def entries(self, switch: str) -> tuple[Foreign, ...]:
         """The entries of others that events may meet at a switch, the lowest rank first."""
@@ -93,6 +99,15 @@ class Passage:
         """Whether what an entry of ours sends out of a port of its switch is no event to whoever is there."""
         there = 1 <= action.port <= len(self.topology.neighbours(switch))
         return there and self.arrives(switch, SentCopy.of(action)) is False
+
+    def lost(self, switch: str, copy: SentCopy) -> str | None:
+        """Why a copy that is sent out of a port does not arrive as an event, if it does not."""
+        if why := self.shut(switch, copy.port):
+            return why
+        if self.arrives(switch, copy) is False:
+            far = self.topology.neighbour(switch, copy.port)
+            return f"{switch} sends it to {far} under an address that is not what {far} takes for an event"
+        return None
 
     def arriving(self, tables: Mapping[str, tuple[Flow, ...]]) -> Mapping[str, tuple[Flow, ...]]:
         """Tables without the actions that send what nobody takes for an event; the same tables if there are none."""

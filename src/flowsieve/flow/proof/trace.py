@@ -66,7 +66,7 @@ def trace(
         for copy in sorted(copies, key=lambda copy: copy.port) if hops < HOP_LIMIT else ():
             if not 1 <= copy.port <= len(near) or near[copy.port - 1] == came_from:
                 continue
-            why = _lost(passage, switch, copy, near[copy.port - 1]) if passage is not None else None
+            why = passage.lost(switch, copy) if passage is not None else None
             if why is None:
                 out.append(near[copy.port - 1])
             else:
@@ -97,12 +97,3 @@ def met(
 def _note(switch: str, entry: Foreign, surely: bool) -> str:
     meets = "meets" if surely else "may meet"
     return f"at {switch} it {meets} an entry of others: {entry.text}"
-
-
-def _lost(passage: Passage, switch: str, copy: SentCopy, far: str) -> str | None:
-    """Why a copy does not arrive as an event, if it does not."""
-    if why := passage.shut(switch, copy.port):
-        return why
-    if passage.arrives(switch, copy) is False:
-        return f"{switch} sends it to {far} under an address that is not what {far} takes for an event"
-    return None

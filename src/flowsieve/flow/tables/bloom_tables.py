@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from flowsieve.flow.covering import Covering
-from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, Flow, Output
+from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, NOBODY, NOWHERE, Deliveries, Flow
 from flowsieve.flow.tables.receiver_tables import HAND_OVER, SEND, LabelledPort, labelled_ports
 from flowsieve.header.bloom import BloomLabels
 from flowsieve.network.topology import Topology
@@ -40,20 +40,26 @@ Patterns = dict[PortTable, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class BloomLabelling:
-    """A network, the tree of its labels, and how filters stand in them; `ports` are those that labels leave by."""
+    """A network, the tree of its labels, and how filters stand in them; `ports` are those that labels leave by.
+
+    `deliveries` are those at which packets are readdressed to the host there.
+    """
 
     topology: Topology
     tree: SpanningTree
     labels: BloomLabels
+    deliveries: Deliveries = field(default_factory=dict, hash=False)
     ports: tuple[PortTable, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ports", tuple(_port_tables(self.topology, self.tree)))
 
     @classmethod
-    def make(cls, topology: Topology, labels: BloomLabels) -> BloomLabelling:
+    def make(
+        cls, topology: Topology, labels: BloomLabels, deliveries: Deliveries = NOWHERE
+    ) -> BloomLabelling:
         """The labels of a network on its centre tree."""
-        return cls(topology, center_tree(topology), labels)
+        return cls(topology, center_tree(topology), labels, deliveries)
 
     def patterns(self, wanted: Wanted, covering: Covering) -> Patterns:
         """What the tables ask for: the filters that are wanted behind each port and that no other there covers."""
@@ -81,8 +87,11 @@ class BloomLabelling:
 
     def entry(self, where: PortTable, pattern: int) -> Flow:
         """The entry that sends packets with the bits of a pattern out of a port."""
-        match, out = self.labels.match_of(pattern), (Output(where.port.port),)
-        return Flow(match, SEND, out, table=where.port.table, onward=where.onward)
+        match, out = (
+            self.labels.match_of(pattern),
+            where.port.action(self.deliveries.get(where.switch, NOBODY)),
+        )
+        return Flow(match, SEND, (out,), table=where.port.table, onward=where.onward)
 
 
 def _port_tables(topology: Topology, tree: SpanningTree) -> Iterator[PortTable]:

@@ -8,15 +8,27 @@ A packet passes one table for each port behind which a host of its set is, and e
 So a switch has two entries for each port and set, and one for each set in the content's table that hands over to the
 first of them, whatever is subscribed. On a tree each receiver is behind exactly one port of a switch, and nothing is
 sent back, so that no copy doubles or loops though labels stay as they are on the way.
+
+At a port to a host a packet is readdressed to the host, where `deliveries` say how; it goes on with its label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from flowsieve.errors import BadTopology
-from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, Flow, Output
+from flowsieve.flow.entry import (
+    CONTENT_TABLE,
+    LABEL_TABLES,
+    NOBODY,
+    NOWHERE,
+    Action,
+    Deliver,
+    Deliveries,
+    Flow,
+    Output,
+)
 from flowsieve.header.encoding import CONTENT_PRIORITY
 from flowsieve.header.match import Match
 from flowsieve.header.receivers import ReceiverLabels
@@ -34,11 +46,16 @@ class LabelledPort(NamedTuple):
     port: int
     hosts: frozenset[str]
 
+    def action(self, deliveries: Mapping[int, Deliver]) -> Action:
+        """What sends a packet out of it."""
+        return deliveries.get(self.port) or Output(self.port)
+
 
 def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[LabelledPort]]:
     """The ports of each switch that labels are sent out of, each with its table; those to hosts come last.
 
-    At a host's port a packet may be given another destination, which no later table would know.
+    At a host's port a packet is given another destination: were a link's after it, a switch would have to give the
+    packet its label back first.
     """
     below = _hosts_below(topology, tree)
     everybody = frozenset[str]().union(
@@ -73,24 +90,27 @@ def _hosts_below(topology: Topology, tree: SpanningTree) -> dict[str, frozenset[
 
 
 def receiver_tables(
-    topology: Topology, tree: SpanningTree, labels: ReceiverLabels
+    topology: Topology, tree: SpanningTree, labels: ReceiverLabels, deliveries: Deliveries = NOWHERE
 ) -> dict[str, tuple[Flow, ...]]:
     """The entries of all switches, last table first: made in this order, a packet is handed over when all is there."""
     tables = {}
     for switch, ports in labelled_ports(topology, tree).items():
-        nobody = [labels.none_of(each.hosts) for each in ports]
+        nobody, own = [labels.none_of(each.hosts) for each in ports], deliveries.get(switch, NOBODY)
         tables[switch] = tuple(
             flow
             for number in range(len(labels.sets))
             for flow in _chain(
                 labels.any_of(number),
                 [(port, match[number]) for port, match in zip(ports, nobody, strict=True) if number in match],
+                own,
             )
         )
     return tables
 
 
-def _chain(whole: Match, ports: list[tuple[LabelledPort, Match]]) -> Iterator[Flow]:
+def _chain(
+    whole: Match, ports: list[tuple[LabelledPort, Match]], deliveries: Mapping[int, Deliver]
+) -> Iterator[Flow]:
     """The entries for one set, `whole`: a packet passes the tables of those ports that some of its hosts are behind.
 
     Each port comes with the labels that are for nobody behind it.
@@ -98,7 +118,7 @@ def _chain(whole: Match, ports: list[tuple[LabelledPort, Match]]) -> Iterator[Fl
     onward: int | None = None
     for port, nobody in reversed(ports):
         yield Flow(nobody, PASS, (), table=port.table, onward=onward)
-        yield Flow(whole, SEND, (Output(port.port),), table=port.table, onward=onward)
+        yield Flow(whole, SEND, (port.action(deliveries),), table=port.table, onward=onward)
         onward = port.table
     if onward is not None:
         yield Flow(whole, HAND_OVER, (), table=CONTENT_TABLE, onward=onward)

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from flowsieve.errors import DetoursRefused, GuardRefused, SwitchError, TableFull, Unacknowledged
 from flowsieve.flow.detours import Protection
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign
@@ -36,6 +36,7 @@ from flowsieve.southbound.openflow.events import (
     Notice,
     PortsListed,
 )
+from flowsieve.southbound.openflow.full_tables import full_table
 from flowsieve.southbound.openflow.guards import (
     GROUPS,
     GuardChanges,
@@ -46,7 +47,6 @@ from flowsieve.southbound.openflow.guards import (
     refusals_in,
 )
 from flowsieve.southbound.openflow.mastership import HeldByAnother, Mastership
-from flowsieve.southbound.openflow.packed import match_bytes
 from flowsieve.southbound.openflow.ports import MAX_PORT, Port
 from flowsieve.southbound.openflow.punts import Changes
 from flowsieve.southbound.openflow.roles import RoleStatus
@@ -62,7 +62,7 @@ from flowsieve.southbound.openflow.service_work import (
 from flowsieve.southbound.openflow.strangers import foreign_in
 from flowsieve.southbound.openflow.switch_session import Lost, Rejected, SwitchSession, Timing
 from flowsieve.southbound.openflow.tables import sorted_out
-from flowsieve.southbound.openflow.wire import CONTENT_TABLE, GUARD_COOKIE, Monitored, PacketIn
+from flowsieve.southbound.openflow.wire import GUARD_COOKIE, Monitored, PacketIn
 from flowsieve.southbound.socket_address import SocketAddress
 
 MOST_WAITING = 1024  # requests to one switch
@@ -431,22 +431,8 @@ class Channel:
                 f"switch {self.switch} refused {ops[why.op_index].kind.value} of {flow.match} "
                 f"at priority {flow.priority}: {why}"
             )
-        # The switch does not say how much room it has: it had room for what the owner held when it came to that one.
         listed = await session.ask(session.connection.list_entries(), EntriesListed)
-        owner = ops[why.op_index].flow.owner
-        own = [
-            entry
-            for entry in listed.entries
-            if entry.table == CONTENT_TABLE and entry.owner == owner and not entry.service
-        ]
-        held = {(entry.match, entry.priority) for entry in own}
-        for op in ops[: why.op_index]:
-            key = match_bytes(op.flow.match), op.flow.priority
-            if op.kind is OpKind.INSTALL:
-                held.add(key)
-            elif op.kind is OpKind.REMOVE:
-                held.discard(key)
-        return TableFull(switch=self.switch, needed=len(held) + 1, capacity=len(held), at=why.op_index)
+        return full_table(self.switch, listed.entries, ops, why.op_index)
 
     def _deadline(self) -> float:
         """Until when a request that comes now waits for a connection."""

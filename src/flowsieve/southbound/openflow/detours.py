@@ -8,8 +8,8 @@
 | 2 | … by the port that the detour begins with | out of that port again |
 | 2 | … by any other | out of that port |
 
-Content entries send to the group of a link instead of its port. The group sends out of the port, or, while the port is
-dead, gives packets their mark and has them looked up in table 2.
+Content entries, those in tables for labels too, send to the group of a link instead of its port. The group sends out of
+the port, or, while the port is dead, gives packets their mark and has them looked up in table 2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from flowsieve.flow.detours import Arrival, Protection, Way
 from flowsieve.header.frame import ETH_TYPES
 from flowsieve.southbound.openflow.entries import SwitchEntry, add, delete_strict, fields_in
-from flowsieve.southbound.openflow.packed import Packer
+from flowsieve.southbound.openflow.packed import NICIRA, Packer
 from flowsieve.southbound.openflow.punts import match_fields
 from flowsieve.southbound.openflow.wire import (
     ADMISSION_TABLE,
@@ -53,7 +53,7 @@ _BUCKET = struct.Struct("!HHII4x")  # length, weight, watched port, watched grou
 _HEAD = struct.Struct("!HH")
 # Sets the port that a packet came in on, as Open vSwitch's own action does (NXAST_REG_LOAD of NXM_OF_IN_PORT).
 _LOAD_IN_PORT = struct.Struct("!HHIHHIQ")
-_NICIRA, _REG_LOAD, _NXM_IN_PORT = 0x2320, 7, 0x00000002
+_REG_LOAD, _NXM_IN_PORT = 7, 0x00000002
 _UNLIKE_ANY = Way(0, 0)
 
 Message = Callable[[int], bytes]
@@ -179,7 +179,8 @@ def _way_entries(port: int, way: Way) -> Iterator[SwitchEntry]:
 
 def _regrouped(entry: SwitchEntry, packer: Packer) -> SwitchEntry | None:
     """A content entry that sends as it should; None if it does, or does what no flow says."""
-    if entry.table != CONTENT_TABLE or not entry.ours or entry.service or (flow := entry.flow) is None:
+    sends_events = entry.table == CONTENT_TABLE or entry.labelled
+    if not sends_events or not entry.ours or entry.service or (flow := entry.flow) is None:
         return None
     right = entry._replace(instructions=packer.instructions(flow))
     return right if _done(right) != _done(entry) else None
@@ -316,7 +317,7 @@ def _apply(actions: list[object], more: bytes = b"") -> bytes:
 def _load_in_port(port: int) -> bytes:
     bits = 16 - 1  # from the first on, all but one
     return _LOAD_IN_PORT.pack(
-        ofp.OFPAT_EXPERIMENTER, _LOAD_IN_PORT.size, _NICIRA, _REG_LOAD, bits, _NXM_IN_PORT, port
+        ofp.OFPAT_EXPERIMENTER, _LOAD_IN_PORT.size, NICIRA, _REG_LOAD, bits, _NXM_IN_PORT, port
     )
 
 

@@ -14,7 +14,10 @@ from flowsieve.header.address import WIDTH, Prefix
 from flowsieve.header.match import PREFIX_MASKS, Masked, Match, PrefixMatch, match_on
 from flowsieve.header.tag import LABEL_GROUPS
 from flowsieve.southbound.openflow.packed import (
+    CLONE,
+    CLONES,
     DESTINATIONS,
+    NICIRA,
     SET_DESTINATION,
     SET_ETH_DST,
     SHAPES,
@@ -102,7 +105,7 @@ class SwitchEntry(NamedTuple):
     def flow(self) -> Flow | None:
         """The entry as a flow; None if it matches or does what flows cannot say."""
         applied, onward = _goes_on(self.instructions)
-        match, actions = match_in(self.match), _actions(applied)
+        match, actions = match_in(self.match), _actions(applied, onward is not None)
         if match is None or actions is None or (onward is not None and onward <= self.table):
             return None
         return Flow(match, self.priority, actions, self.owner, self.table, onward)
@@ -231,8 +234,11 @@ def _goes_on(instructions: bytes) -> tuple[bytes, int | None]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _actions(instructions: bytes) -> tuple[Action, ...] | None:
-    """The copies that the instructions send, or None if they do more; decrementing the hop limit is expected."""
+def _actions(instructions: bytes, goes_on: bool) -> tuple[Action, ...] | None:
+    """The copies that the instructions send, or None if they do more; decrementing the hop limit is expected.
+
+    What goes on in a later table must do so as it came: then deliveries are made in clones, and otherwise in none.
+    """
     if not instructions:
         return ()
     if len(instructions) < 8:
@@ -246,7 +252,7 @@ def _actions(instructions: bytes) -> tuple[Action, ...] | None:
         (size,) = struct.unpack_from("!H", instructions, at + 2)
         if size < 8 or at + size > length:
             return None
-        whole = _deliver(instructions, at) if instructions.startswith(SET_ETH_DST, at) else None
+        whole = _cloned(instructions, at, at + size) if goes_on else _deliver(instructions, at)
         if whole is not None:
             delivery, at = whole
             actions.append(delivery)
@@ -267,8 +273,19 @@ def _delivered(actions: list[Action]) -> bool:
     return bool(actions) and isinstance(actions[-1], Deliver)
 
 
+def _cloned(instructions: bytes, at: int, end: int) -> tuple[Deliver, int] | None:
+    """The delivery that an action makes in a clone, and where it ends; None if it makes none, or does more."""
+    head = ofp.OFPAT_EXPERIMENTER, end - at, NICIRA, CLONES
+    if end - at < CLONE.size or CLONE.unpack_from(instructions, at) != head:
+        return None
+    found = _deliver(instructions[:end], at + CLONE.size)
+    return found if found is not None and found[1] == end else None
+
+
 def _deliver(instructions: bytes, at: int) -> tuple[Deliver, int] | None:
     """The delivery that three actions from here on make, and where they end; None if they make none."""
+    if not instructions.startswith(SET_ETH_DST, at):
+        return None
     mac_at, address_at = at + 8, at + 16
     heads = SET_DESTINATION.items()
     family = next((each for each, head in heads if instructions.startswith(head, address_at)), None)

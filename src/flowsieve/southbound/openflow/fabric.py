@@ -40,7 +40,7 @@ from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.tasks import Tasks
 
 MAX_PRIORITY = 0xFFFF
-MOST_ACTIONS = 1000  # of an entry; a message is no longer than 65,535 bytes
+MOST_ACTIONS = 900  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
 
 

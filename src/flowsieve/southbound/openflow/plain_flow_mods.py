@@ -11,6 +11,7 @@ from os_ken.ofproto import ofproto_v1_4_parser as parser
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Deliver
 from flowsieve.header.address import WIDTH, address_text
+from flowsieve.southbound.openflow.packed import CLONES, NICIRA
 from flowsieve.southbound.openflow.wire import (
     BUNDLE_FLAGS,
     COMMANDS,
@@ -51,11 +52,9 @@ def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
         actions = [parser.OFPActionDecNwTtl()] if decrement and flow.table == CONTENT_TABLE else []
         for action in flow.actions:
             if isinstance(action, Deliver):
-                where = FIELDS[action.address.family]
-                address = address_text(action.address.family, action.address.first)
-                actions += [parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":"))]
-                actions += [parser.OFPActionSetField(**{where: address})]
-            if action.port in grouped and not isinstance(action, Deliver):
+                copy = _delivery(action)
+                actions += copy if flow.onward is None else [_clone(copy)]
+            elif action.port in grouped:
                 actions += [parser.OFPActionGroup(LINK_GROUPS[action.port])]
             else:
                 actions += [parser.OFPActionOutput(action.port)]
@@ -65,3 +64,20 @@ def _flow_mod(op: FlowOp, decrement: bool, grouped: Collection[int]) -> Any:
             instructions.append(parser.OFPInstructionGotoTable(flow.onward))
     match, cookie = parser.OFPMatch(**fields), cookie_of(flow.owner)
     return entry_mod(COMMANDS[op.kind], flow.table, cookie, flow.priority, match, instructions)
+
+
+def _delivery(action: Deliver) -> list[Any]:
+    family = action.address.family
+    return [
+        parser.OFPActionSetField(eth_dst=action.mac.to_bytes(6).hex(":")),
+        parser.OFPActionSetField(**{FIELDS[family]: address_text(family, action.address.first)}),
+        parser.OFPActionOutput(action.port),
+    ]
+
+
+def _clone(actions: list[Any]) -> Any:
+    """What os-ken has no class for: a subtype, padding, and the actions."""
+    packed = bytearray()
+    for action in actions:
+        action.serialize(packed, len(packed))
+    return parser.OFPActionExperimenterUnknown(NICIRA, CLONES.to_bytes(2) + bytes(6) + bytes(packed))

@@ -14,9 +14,11 @@ from typing import NamedTuple
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
+from flowsieve.flow.entry import LABEL_TABLES
 from flowsieve.flow.others import Foreign, SentCopy
 from flowsieve.header.address import WIDTH, Prefix, address_text
 from flowsieve.header.frame import UDP
+from flowsieve.header.tag import LABEL_GROUPS
 from flowsieve.protocol.addresses import EVENT_PORT
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.packed import DESTINATIONS, SET_DESTINATION, SET_ETH_DST
@@ -42,21 +44,26 @@ _MOST_TEXT = 300  # characters
 
 
 def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tuple[Foreign, ...]:
-    """The entries of others that events may meet: in the content's table, or in one that is passed before it.
+    """The entries of others that events may meet: in the content's table, in one that is passed before it, or in one
+    for labels that these come to.
 
-    Entries of the content's table within our groups are set right by whoever owns these, and are not told. A table
-    before it in which nothing of ours lets events go on counts as an entry of others that drops them. Service entries
-    match no events: one that does is not ours.
+    Entries of the content's table within our groups are set right by whoever owns these, and are not told; nor are
+    those of tables for labels within groups of labels. A table before the content's in which nothing of ours lets
+    events go on counts as an entry of others that drops them. Service entries match no events: one that does is not
+    ours.
     """
     wide = tuple(groups)
     ours, theirs = list[SwitchEntry](), list[SwitchEntry]()
     for entry in entries:
-        if entry.table <= CONTENT_TABLE:
+        if entry.table <= CONTENT_TABLE or entry.table in LABEL_TABLES:
             (ours if entry.ours and entry.cookie != SERVICE_COOKIE else theirs).append(entry)
     found = [_miss(table) for table in range(CONTENT_TABLE) if not any(_opens(each, table) for each in ours)]
     for entry in theirs:
         told = foreign(entry)
         if told is None or not any(told.within(group) for group in wide):
+            continue
+        if entry.table in LABEL_TABLES:
+            found += _among_labels(told, entry, wide, ours)
             continue
         if entry.table == CONTENT_TABLE and told.reach and any(group.covers(told.reach) for group in wide):
             continue
@@ -67,6 +74,21 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
             above = not beside or entry.priority > max(beside)
             found.append(replace(told, certain=told.certain and above))
     return tuple(found)
+
+
+def _among_labels(
+    told: Foreign, entry: SwitchEntry, groups: Iterable[Prefix], ours: Iterable[SwitchEntry]
+) -> Iterator[Foreign]:
+    """An entry in a table for labels that is not about them alone, once for each group of labels that comes there.
+
+    Ours say of all labels of a group what becomes of them: nothing meets what is below, and what is beside perhaps.
+    """
+    for group in LABEL_GROUPS:
+        here = (each for each in ours if each.table == entry.table)
+        beside = [each.priority for each in here if (to := each.destination) and group.covers(to)]
+        wider = told.reach is None or (told.reach != group and told.reach.covers(group))
+        if group in groups and wider and beside and entry.priority >= min(beside):
+            yield replace(told, reach=group, certain=told.certain and entry.priority > max(beside))
 
 
 def _opens(entry: SwitchEntry, table: int) -> bool:
@@ -102,7 +124,7 @@ def foreign(entry: SwitchEntry) -> Foreign | None:
         done.floods,
         done.goes_on,
         done.riddle,
-        CONTENT_TABLE - entry.table,
+        max(0, CONTENT_TABLE - entry.table),
     )
 
 

@@ -31,6 +31,7 @@ DETOUR_COOKIES = 0xFFFF_FFFF_FFFF_000F  # the bits by which these are told
 ADMISSION_TABLE = 0  # where packets come in: service entries, and what hands events on to the next
 CONTENT_TABLE = flow_entry.CONTENT_TABLE  # where events are sent on
 DETOUR_TABLE = 2  # where those are sent that go around a dead link
+OUR_TABLES = frozenset([ADMISSION_TABLE, CONTENT_TABLE, DETOUR_TABLE, *flow_entry.LABEL_TABLES])
 LAST_LINK_PORT = 0xFFF  # of a link that is sent over by a group
 LINK_GROUPS = range(0xF1050000, 0xF1050000 + LAST_LINK_PORT + 1)  # by their ports
 BUNDLE_FLAGS = ofp.OFPBF_ATOMIC | ofp.OFPBF_ORDERED
@@ -44,6 +45,7 @@ SOURCE_FIELDS = {4: "ipv4_src", 6: "ipv6_src"}
 FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
 
 _HEADER = struct.Struct("!BBHI")  # version, type, length, xid
+_UPDATED = struct.Struct("!B11xQ")  # table and cookie of an entry that was changed, behind length and kind
 _LAST_TYPE = ofp.OFPT_BUNDLE_ADD_MESSAGE
 _TABLE_FULL = ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL
 _IS_SLAVE = ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE
@@ -149,7 +151,8 @@ class ListPart(NamedTuple):
 
 
 class Monitored(NamedTuple):
-    """Somebody else than this connection has changed entries of these owners; None is for what no owner has."""
+    """Somebody else than this connection has changed entries in our tables, of these owners; None is for what no owner
+    has."""
 
     owners: frozenset[int | None]
 
@@ -257,14 +260,15 @@ def _list_part(frame: OpenFlowFrame) -> ListPart | Monitored | Other:
 
 
 def _updates(data: bytes) -> Iterator[tuple[int, int | None]]:
-    """What kind each update of a monitor is, and whose entry it is about; our own changes come abbreviated."""
+    """What kind each update about our tables is, and whose entry it is about; our own changes come abbreviated."""
     at = 16
     while at < len(data):
         length, event = struct.unpack_from("!HH", data, at)
         if length < 8 or length % 8 or at + length > len(data):
             raise ValueError(f"an update of length {length} at byte {at} of {len(data)}")
-        (cookie,) = struct.unpack_from("!Q", data, at + 16) if length >= 24 else (0,)
-        yield event, owner_of(cookie)
+        table, cookie = _UPDATED.unpack_from(data, at + 4) if length >= 24 else (CONTENT_TABLE, 0)
+        if table in OUR_TABLES:
+            yield event, owner_of(cookie)
         at += length
 
 
@@ -346,27 +350,21 @@ def entries_request(xid: int) -> bytes:
 
 
 def monitor_request(xid: int) -> bytes:
-    """Have the switch tell us when somebody changes entries of one of our tables."""
-    monitors = [_monitor(table) for table in (ADMISSION_TABLE, CONTENT_TABLE, DETOUR_TABLE)]
-    head = struct.pack("!HH4x", ofp.OFPMP_FLOW_MONITOR, 0)
-    length = _HEADER.size + len(head) + sum(map(len, monitors))
-    return _HEADER.pack(VERSION, ofp.OFPT_MULTIPART_REQUEST, length, xid) + head + b"".join(monitors)
+    """Have the switch tell us when somebody changes entries.
 
-
-def _monitor(table: int) -> bytes:
-    """The part of a request that is about one table."""
-    flags = ofp.OFPFMF_ADD | ofp.OFPFMF_REMOVED | ofp.OFPFMF_MODIFY
+    It tells of all tables, also of those that are not ours: of monitors for all of ours, each would be asked each time.
+    """
     message = parser.OFPFlowMonitorRequest(
         PROTOCOL,
-        monitor_id=1 + table,
+        monitor_id=1,
         out_port=ofp.OFPP_ANY,
         out_group=ofp.OFPG_ANY,
-        monitor_flags=flags,
-        table_id=table,
+        monitor_flags=ofp.OFPFMF_ADD | ofp.OFPFMF_REMOVED | ofp.OFPFMF_MODIFY,
+        table_id=ofp.OFPTT_ALL,
         command=ofp.OFPFMC_ADD,
         match=parser.OFPMatch(),
     )
-    return to_bytes(message, 0)[16:]
+    return to_bytes(message, xid)
 
 
 def packet_out(xid: int, port: int, data: bytes) -> bytes:
