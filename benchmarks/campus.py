@@ -49,7 +49,7 @@ def advertisements(hosts: Sequence[str]) -> list[Request]:
 async def campus() -> AsyncIterator[ControllerProcess]:
     """The network under a controller that has been started."""
     with running(topology()) as lab:
-        async with controller_of(lab, SCHEMA, BUDGET) as controller:
+        async with controller_of(lab, SCHEMA, f"max_dz_per_filter = {BUDGET}") as controller:
             await controller.remember(advertisements(list(lab.topology.hosts)))
             await controller.start()
             yield controller

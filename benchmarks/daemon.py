@@ -43,11 +43,11 @@ class ControllerProcess:
     def config(self) -> Path:
         return self.folder / "config.toml"
 
-    def configure(self, schema: Schema, budget: int) -> None:
+    def configure(self, schema: Schema, index: str) -> None:
         lines = [
             "[schema]",
             *(f'{each.name} = {{ type = "int", min = 0, max = {TOP} }}' for each in schema),
-            f"[index]\nmax_dz_per_filter = {budget}",
+            f"[index]\n{index}",
             '[controller]\nstate = "state"\ninband_rate = 20000\nlease = 600',
         ]
         self.config.write_text("\n".join(lines) + "\n")
@@ -101,11 +101,11 @@ class ControllerProcess:
 
 
 @asynccontextmanager
-async def controller_of(lab: Lab, schema: Schema, budget: int) -> AsyncIterator[ControllerProcess]:
+async def controller_of(lab: Lab, schema: Schema, index: str) -> AsyncIterator[ControllerProcess]:
     """A controller that is to be started, for the time of an `async with` block."""
     with TemporaryDirectory(prefix="fs-") as folder:
         made = ControllerProcess(lab, Path(folder))
-        made.configure(schema, budget)
+        made.configure(schema, index)
         try:
             yield made
         finally:

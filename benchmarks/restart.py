@@ -75,7 +75,7 @@ async def restarted() -> dict[str, Any]:
         figures["switches"] = len(lab.topology.switches)
         hosts = list(lab.topology.hosts)
         there = advertisements(hosts) + subscriptions(narrow(SUBSCRIPTIONS, 0).filters(), hosts)
-        async with controller_of(lab, SCHEMA, BUDGET) as controller:
+        async with controller_of(lab, SCHEMA, f"max_dz_per_filter = {BUDGET}") as controller:
             await controller.remember(there)
             figures["first start, with all tables to install, seconds"] = rounded(
                 (await controller.start())[0]

@@ -86,7 +86,8 @@ async def _served(
 ) -> int:
     from flowsieve.client.control_session import ControlConnection, transport_to
     from flowsieve.client.matcher_socket import taken
-    from flowsieve.matcher.matcher import HostMatcher, greeted
+    from flowsieve.matcher.filter_learner import FilterLearner, greeted
+    from flowsieve.matcher.matcher import HostMatcher
 
     door = taken(control, host)
     if door is None:
@@ -97,7 +98,7 @@ async def _served(
         welcome = await greeted(connection)
         if not welcome.labelled:
             raise BadInput("packets say what is in them in this network, and its hosts need no matcher")
-        matcher = HostMatcher(connection, welcome, door)
+        matcher = HostMatcher(FilterLearner(connection, welcome), welcome.schema, door)
         tell(AT_WORK)
         await matcher.run(idle)
     except FlowsieveError as error:

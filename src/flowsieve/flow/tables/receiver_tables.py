@@ -58,14 +58,14 @@ def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[Lab
     packet its label back first.
     """
     below = _hosts_below(topology, tree)
-    everybody = frozenset[str]().union(
-        *(below[switch] for switch in tree.switches if switch not in tree.parent)
-    )
+    whole: dict[str, frozenset[str]] = {}  # the hosts of the part of the network that a switch is in
     found: dict[str, list[LabelledPort]] = {switch: [] for switch in topology.switches}
     for switch in tree.switches:
         behind = {child: below[child] for child in tree.children(switch)}
-        if switch in tree.parent:
-            behind[tree.parent[switch]] = everybody - below[switch]
+        above = tree.parent.get(switch)
+        whole[switch] = below[switch] if above is None else whole[above]
+        if above is not None:
+            behind[above] = whole[above] - below[switch]
         behind |= {host: frozenset([host]) for host in topology.attached_at(switch) if host in topology.hosts}
         ports = [near for near in topology.neighbours(switch) if behind.get(near)]
         if len(ports) > len(LABEL_TABLES):
