@@ -15,6 +15,7 @@ from fabric import Fabric, until
 
 from flowsieve.client.interests import Subscription
 from flowsieve.client.matcher_socket import found
+from flowsieve.serving.http import views
 
 WITHIN = 120.0  # seconds for anything to happen
 
@@ -170,3 +171,22 @@ def test_a_controller_that_starts_anew_tells_all_of_it_again(labelled: Fabric) -
 
     first = labelled.server()
     asyncio.run(whole())
+
+
+def test_what_is_asked_of_the_controller_has_an_answer_with_labels_too(labelled: Fabric) -> None:
+    async def story() -> None:
+        async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:
+            await ann.advertise("price < 500")
+            await bob.subscribe("price < 100")
+            service = labelled.dispatcher
+            assert (await service.verify()).holds
+            path = views.explanation(await service.view(), "ann", {"price": 5, "side": "buy"})
+            assert [hop["switch"] for hop in path["hops"]] == ["s1", "s2"]
+            priced = views.quote(service, "cy", "400 < price < 600")
+            assert (priced["told"], priced["entries"], priced["fits"]) == (["ann"], {}, True)
+            assert views.quote(service, "cy", "price > 600")["told"] == []
+            status = views.status(service, {})
+            assert status["publishers"] == {"version": service.publishers.version, "behind": {}}
+            assert (status["subscriptions"], status["flows_max"]) == (1, 7)
+
+    asyncio.run(story())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -19,11 +21,13 @@ import httpx
 from hatchery import Hatched, Hatchery
 from traffic import PATIENCE, Traffic, never_taken
 
+from flowsieve.client.matcher_socket import found
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
 from flowsieve.network.generators import generate
 
 MARGIN = 0.3  # seconds around a fault in which a packet may be under way
+CREDENTIALS = struct.Struct("3i")  # of a process: its id, its user, its group
 START_SECONDS = 60.0  # on a machine that has more to do
 CONFIG = """\
 [schema]
@@ -37,6 +41,7 @@ state = "state"
 http = ["tcp:127.0.0.1:{port}"]
 {more}
 """
+DZ, RECEIVERS = "max_dz_per_filter = 8", 'header = "receivers"'  # what packets say
 CHANGE = re.compile(r"event=(ADDED|DELETED|MODIFIED)")
 
 
@@ -51,22 +56,21 @@ class Daemonic(Traffic):
         self.port = free_port()
         self.requests = lab.requests
         self.starts = 0
+        self.index = DZ
         self._hatchery = hatchery
         self._running: Hatched | None = None
         self.configure()
 
     # The process.
 
-    def configure(
-        self, more: str = "", capacity: int | None = None, index: str = "max_dz_per_filter = 8"
-    ) -> None:
+    def configure(self, more: str = "", capacity: int | None = None) -> None:
         """Write its configuration."""
         network = ""
         if capacity is not None:
             links = json.dumps([[link.a, link.b] for link in self.lab.topology.links])
             hosts = "".join(f"{host} = {json.dumps(at)}\n" for host, at in self.lab.topology.hosts.items())
             network = f"[network]\nlinks = {links}\ntable_capacity = {capacity}\n[network.hosts]\n{hosts}"
-        self.config.write_text(CONFIG.format(index=index, network=network, port=self.port, more=more))
+        self.config.write_text(CONFIG.format(index=self.index, network=network, port=self.port, more=more))
 
     def command(self, *options: str) -> list[str]:
         return ["controller", str(self.config), "--lab", self.lab.name, *options]
@@ -171,6 +175,26 @@ class Daemonic(Traffic):
     def token(self, host: str) -> str:
         return (self.lab.directory / "tokens" / host).read_text()
 
+    # The matchers of hosts, where packets name their receivers.
+
+    def matcher_of(self, host: str) -> int | None:
+        """The process that matches for a host, if there is one."""
+        with self.lab.inside(host):
+            peer = found(f"unix:{self.lab.requests}", host)
+        if peer is None:
+            return None
+        with peer:
+            told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+        pid, _, _ = CREDENTIALS.unpack(told)
+        return int(pid)
+
+    def kill_matchers(self) -> None:
+        """End all of them."""
+        for host in self.lab.topology.hosts:
+            if pid := self.matcher_of(host):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     # The switches.
 
     @contextmanager
@@ -269,5 +293,6 @@ async def ended(made: D, seconds: float) -> AsyncIterator[D]:
             yield made
     finally:
         await asyncio.to_thread(made.stop)
+        await asyncio.to_thread(made.kill_matchers)
         if made._running is not None:
             made._running.close()

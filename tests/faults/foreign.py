@@ -37,7 +37,6 @@ CONFIG = """\
 a = { type = "int", min = 0, max = 255 }
 b = { type = "int", min = 0, max = 255 }
 [index]
-max_dz_per_filter = 8
 """
 
 
@@ -67,7 +66,7 @@ class Foreign(Daemonic):
 
     def configure(self, more: str = "", capacity: int | None = None, http: bool = True) -> None:
         lab, topology = self.lab, self.lab.topology
-        parts = [CONFIG]
+        parts = [CONFIG, self.index]
         for switch in topology.switches:
             if switch not in self.left_out:
                 parts.append(f"[switches.{switch}]\ndatapath_id = '{lab.datapath_id(switch):016x}'")

@@ -7,6 +7,7 @@ import random
 import signal
 
 from breakages import rack_of
+from daemonic import RECEIVERS
 from foreign import Foreign, foreign
 from hatchery import Hatchery
 
@@ -18,12 +19,16 @@ async def one_meeting(seed: int, hatchery: Hatchery) -> dict[str, object]:
     """A network whose faults meet, then all is whole again; nothing came twice meanwhile, nothing is lost after it."""
     dice = random.Random(seed)
     topology = dice.choice(TOPOLOGIES)
+    labelled = dice.random() < 0.3
     async with foreign(topology, hatchery, SECONDS, described=True) as there:
+        if labelled:
+            there.index = RECEIVERS
+            there.configure()
         there.point()
         await there.start()
         await there.populate()
         await there.became_ready()
-        meeting = Meeting(there, dice)
+        meeting = Meeting(there, dice, labelled)
         async with there.outage():
             for _ in range(dice.randint(3, 9)):
                 await meeting.happen()
@@ -32,14 +37,21 @@ async def one_meeting(seed: int, hatchery: Hatchery) -> dict[str, object]:
         await there.subscribe(dice.choice(list(there.lab.topology.hosts)), "a < 100")
         lost = await there.judge()
         sent = sum(map(len, there.sent.values()))
-        return {"topology": topology, "faults": meeting.told, "events": sent, "lost": lost}
+        return {
+            "topology": topology,
+            "labels": labelled,
+            "faults": meeting.told,
+            "events": sent,
+            "lost": lost,
+        }
 
 
 class Meeting:
     """What is broken at the moment, and what has happened."""
 
-    def __init__(self, there: Foreign, dice: random.Random) -> None:
+    def __init__(self, there: Foreign, dice: random.Random, labelled: bool) -> None:
         self.told: list[str] = []
+        self._labelled = labelled
         self._there, self._dice = there, dice
         self._pulled: set[tuple[str, str]] = set()
         self._away: set[str] = set()
@@ -49,7 +61,8 @@ class Meeting:
     async def happen(self) -> None:
         """One thing breaks, or is mended."""
         everything = (self._pull, self._pull, self._plug, self._strand, self._regain, self._kill)
-        await self._dice.choice((*everything, self._lose_power, self._regain_power))()
+        more = (self._kill_matchers,) if self._labelled else ()
+        await self._dice.choice((*everything, self._lose_power, self._regain_power, *more))()
 
     async def end(self) -> None:
         """All is whole again."""
@@ -118,3 +131,7 @@ class Meeting:
         await self._there.stop_it(signal.SIGKILL)
         self._there.begin()
         self._starting = True
+
+    async def _kill_matchers(self) -> None:
+        self.told.append("kill matchers")
+        await asyncio.to_thread(self._there.kill_matchers)

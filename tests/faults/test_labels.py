@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
-import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from daemonic import Daemonic, daemonic
+from daemonic import RECEIVERS, Daemonic, daemonic
 from hatchery import Hatchery
 from traffic import PATIENCE
-
-from flowsieve.client.matcher_socket import found
 
 pytestmark = pytest.mark.real
 
@@ -32,28 +28,12 @@ def hatchery() -> Iterator[Hatchery]:
 def play(story: Story, hatchery: Hatchery, topology: str = "ring:4", more: str = "") -> None:
     async def whole() -> None:
         async with daemonic(topology, hatchery) as there:
-            there.configure(f"lease = {LEASE}\n{more}", index='header = "receivers"')
+            there.index = RECEIVERS
+            there.configure(f"lease = {LEASE}\n{more}")
             await there.start()
-            try:
-                await story(there)
-            finally:
-                await asyncio.to_thread(there.stop)
-                for host in there.lab.topology.hosts:
-                    if pid := matcher_of(there, host):
-                        os.kill(pid, signal.SIGKILL)
+            await story(there)
 
     asyncio.run(whole())
-
-
-def matcher_of(there: Daemonic, host: str) -> int | None:
-    """The process that matches for a host, if there is one."""
-    with there.lab.inside(host):
-        peer = found(f"unix:{there.lab.requests}", host)
-    if peer is None:
-        return None
-    with peer:
-        pid, _, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid)
 
 
 def test_subscriptions_that_come_under_traffic_get_all_they_want_and_change_no_table(
@@ -98,7 +78,7 @@ def test_a_matcher_that_is_stopped_holds_up_a_subscription_no_longer_than_it_has
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
         await there.subscribe("h1", "a < 128")
-        pid = matcher_of(there, "h0")
+        pid = there.matcher_of("h0")
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -120,7 +100,7 @@ def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(ha
         await there.subscribe("h1", "a < 128")
         for number in range(3):
             async with asyncio.timeout(PATIENCE):
-                while (pid := matcher_of(there, "h0")) is None:
+                while (pid := there.matcher_of("h0")) is None:
                     await asyncio.sleep(0.05)
             os.kill(pid, signal.SIGKILL)
             await there.subscribe("h2", f"a < {60 + number}")
@@ -139,7 +119,7 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
         await there.subscribe("h1", "a < 128")
-        pid = matcher_of(there, "h0")
+        pid = there.matcher_of("h0")
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)  # so the next subscription is told and not acknowledged
         try:

@@ -124,7 +124,10 @@ def test_several_mistakes_are_told_at_once(path: Path) -> None:
         (SCHEMA + '[network]\nlinks = [["s1", "s2"]]\n', "there is no [network.hosts]"),
         (SCHEMA + "[index]\nbits = 0\n" + NETWORK, "2 trees need 1 bits, and a dz has 0"),
         (SCHEMA + '[index]\nplan = "not-there.json"\n', "not-there.json"),
-        (SCHEMA + '[index]\nheader = "receivers"\n', "header is 'receivers'; right is 'ipv6' or 'ipv4'"),
+        (
+            SCHEMA + '[index]\nheader = "ipv5"\n',
+            "header is 'ipv5'; right is 'ipv6', 'ipv4', 'receivers' or 'bloom'",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_told(path: Path, text: str, wrong: str) -> None:
@@ -161,3 +164,23 @@ def test_a_journal_is_about_contents_network_and_addresses_and_nothing_else(path
         read(path, SCHEMA).base(Topology.make([("s1", "s2")], {"bob": "s2", "ann": "s1"})),
     ]
     assert len({base, *others}) == 7
+
+
+def test_packets_may_name_their_receivers(path: Path) -> None:
+    config = read(path, SCHEMA + '[index]\nheader = "receivers"\n' + NETWORK.replace("trees = 2\n", ""))
+    state = config.fresh(LAB)
+    assert (state.labelled, state.plan.bits, config.index.encoding.tag.group.bits) == (True, 0, 0xFF1E)
+    assert set(state.labels.hosts) == {"ann", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[index]\nheader = "bloom"\n', "a controller does not serve labels that are Bloom filters"),
+        ('[index]\nheader = "receivers"\nbits = 3\n', "bits means nothing with header 'receivers'"),
+        ('[index]\nheader = "receivers"\n' + NETWORK, "labels that name receivers go along one tree"),
+    ],
+)
+def test_what_labels_cannot_have_is_refused(path: Path, text: str, why: str) -> None:
+    with pytest.raises(BadScenario, match=why):
+        read(path, SCHEMA + text)

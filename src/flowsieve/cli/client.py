@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 RATE = 1000.0  # events per second, unless somebody asks for another
 LATE_SECONDS = 0.2  # for packets that were overtaken, before they count as lost for good
-TURN = 64  # events after which a publisher lets others have their turn
+TURN = 64  # events after which a publisher waits for the last of them to leave, and others have their turn
 STANDARD_INPUT = Path("standard input")
 
 
@@ -156,13 +156,12 @@ def pub(
 
 
 async def _publish(client: Client, events: Sequence[Mapping[str, object]], rate: float, start: float) -> None:
-    for event in events:
-        sent = client.publish_nowait(event)
+    for number, event in enumerate(events, 1):
+        # Now and then wait until one has left, so that no more wait than have to.
+        sent = client.publish_nowait(event) if number % TURN else await client.publish(event)
         ahead = start + sent / rate - time.perf_counter() if rate else 0.0
         if ahead > 0.001:
             await asyncio.sleep(ahead)
-        elif sent % TURN == 0:
-            await asyncio.sleep(0)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> bool:

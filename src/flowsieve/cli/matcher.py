@@ -98,7 +98,9 @@ async def _served(
         welcome = await greeted(connection)
         if not welcome.labelled:
             raise BadInput("packets say what is in them in this network, and its hosts need no matcher")
-        matcher = HostMatcher(FilterLearner(connection, welcome), welcome.schema, door)
+        learner = FilterLearner(connection, welcome)
+        learner.store.warm()
+        matcher = HostMatcher(learner, welcome.schema, door)
         tell(AT_WORK)
         await matcher.run(idle)
     except FlowsieveError as error:

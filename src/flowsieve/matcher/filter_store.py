@@ -54,6 +54,13 @@ class FilterStore:
         self.held, self.version = HeldVersion(page.epoch, page.version), page.version
         self.set_bits = page.set_bits
 
+    def warm(self) -> None:
+        """Have what matches loaded, so that the first event need not wait for it."""
+        index = FilterIndex(self._schema)
+        index.add(Filter.parse("True", self._schema), 0)
+        lowest = {each.name: each.value("" if each.kind == "string" else each.min) for each in self._schema}
+        index.match(lowest)
+
     def match(self, values: Mapping[str, object]) -> int:
         """The receivers that want an event, a bit for each number."""
         return self._index.match(values)

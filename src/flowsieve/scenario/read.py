@@ -121,8 +121,8 @@ def check_labels(top: Section, wires: Network, index: LabelSection) -> None:
         section.wrong("tables", f"tables means nothing with {named}; right is without it")
     with section.kept("hosts"):
         entries = index.fixed_entries(wires.topology)
-        fullest = max(entries, key=lambda switch: entries[switch])
-        if wires.capacity is not None and entries[fullest] > wires.capacity:
+        fullest = max(entries, key=lambda switch: entries[switch], default="")
+        if wires.capacity is not None and entries and entries[fullest] > wires.capacity:
             section.wrong(
                 "table_capacity",
                 f"table_capacity is {wires.capacity}; {named} take {entries[fullest]} entries at "

@@ -26,9 +26,9 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
-from flowsieve.scenario.index_section import IndexSection, read_served
+from flowsieve.scenario.index_section import IndexSection, LabelSection, read_served
 from flowsieve.scenario.network_section import Network, read_network
-from flowsieve.scenario.read import PARTS, check_trees
+from flowsieve.scenario.read import PARTS, check_labels, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
 from flowsieve.serving.detouring import detour_room
@@ -203,7 +203,10 @@ def read_config(path: Path) -> Config:
     else:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
-        check_trees(top, network, index)
+        if index.header in LABEL_HEADERS:
+            check_labels(top, network, LabelSection(index.path, index.schema, index.header))
+        else:
+            check_trees(top, network, index)
     if access is not None and network is not None:
         _check_http(top, service)
         check_listened(top.section(CONTROLLER), access.listen, service.http)

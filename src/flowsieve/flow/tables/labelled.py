@@ -37,7 +37,7 @@ class LabelledTables:
             {} if capacity is None else dict.fromkeys(topology.switches, capacity)
         )
         self._held: dict[str, tuple[Flow, ...]] = self._made()
-        self._due = capacity is not None  # whether something has changed since the last update
+        self._due = False  # whether something has changed since the last update
 
     def add(self, interests: Sequence[tuple[Interest, Side]]) -> None:
         """Take up many interests at once."""

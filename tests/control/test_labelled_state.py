@@ -1,0 +1,83 @@
+"""A state whose packets name receivers: tables follow the network alone, and hosts keep their bits whatever happens."""
+
+from __future__ import annotations
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.memory.journal import Asked, Found, Past
+from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.state import ControlState, Settings
+from flowsieve.errors import TableFull
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap
+
+SCHEMA = Schema.parse({"x": {"type": "int", "min": 0, "max": 9}})
+RING = [("s1", "s2"), ("s2", "s3"), ("s3", "s1")]
+SMALL = Topology.make(RING, {"h1": "s1", "h2": "s2"})
+LARGE = Topology.make([*RING, ("s3", "s4")], {"h1": "s1", "h2": "s2", "a0": "s4", "h3": "s3"})
+
+
+def made(trees: TreeMap | None = None, capacity: int | None = None) -> ControlState:
+    settings = Settings(labelled=True, capacity=capacity)
+    return ControlState(SMALL, RegularPlan.make(SCHEMA, bits=0), trees, settings)
+
+
+def request(op: Op, id: str, host: str, text: str = "x < 5") -> Request:
+    return Request(op, id, host, Filter.parse(text, SCHEMA))
+
+
+def test_interests_change_no_table_and_tell_publishers() -> None:
+    state = made()
+    before = state.tables
+    assert state.step([request(Op.ADVERTISE, "a", "h1")]).told == {}
+    outcome = state.step([request(Op.SUBSCRIBE, "s", "h2")])
+    assert (outcome.operations, outcome.changes) == (0, {})
+    (change,) = outcome.told["h1"]
+    assert (change.filter.text, change.host, change.wanted) == ("x < 5", "h2", True)
+    with state.supposed(request(Op.SUBSCRIBE, "t", "h2", "x == 3")) as supposed:
+        assert set(supposed.told) == {"h1"}
+    ended = state.step([Request(Op.UNSUBSCRIBE, "s", "h2")])
+    assert [each.wanted for each in ended.told["h1"]] == [False]  # and nothing of what was supposed
+    assert state.tables == before
+
+
+def test_tables_follow_the_trees() -> None:
+    state = made()
+    (edge, *_) = (frozenset(edge) for edge in state.trees.trees[0].edges)
+    outcome = state.rewire({edge})
+    assert set(outcome.changes) >= set(edge)
+    assert edge not in {frozenset(edge) for edge in state.trees.trees[0].edges}
+
+
+def test_hosts_keep_their_bits_when_others_are_found_and_after_restarts() -> None:
+    state, ledger = made(), Ledger()
+    state.step([request(Op.ADVERTISE, "a", "h1")])
+    places = {host: state.labels.place(host) for host in SMALL.hosts}
+    state.grow(LARGE)
+    assert {host: state.labels.place(host) for host in SMALL.hosts} == places
+    assert set(state.labels.hosts) == set(LARGE.hosts)
+    kept, _ = recover(Past(snapshot(state, ledger)), made)
+    again, _ = recover(Past(None, [Asked(request(Op.ADVERTISE, "a", "h1")), Found(LARGE)]), made)
+    for other in (kept, again):
+        assert other.sets == state.sets
+        assert other.tables == state.tables
+    assert dict(kept.filters.held_by("h1")) == {}
+    kept.step([request(Op.SUBSCRIBE, "s", "a0")])
+    assert [(filter.text, hosts) for filter, hosts in kept.filters.held_by("h1")] == [("x < 5", ["a0"])]
+
+
+def test_a_tree_stays_as_it_is_where_its_tables_would_not_fit() -> None:
+    state = made()
+    need = max(state.size(switch) for switch in SMALL.switches)
+    small = made(capacity=need)
+    (edge, *_) = (frozenset(edge) for edge in small.trees.trees[0].edges)
+    before = small.trees
+    small.bounds = {}
+    for switch in SMALL.switches:
+        small._tables.bound(switch, small.size(switch) - 1)
+    outcome = small.rewire({edge})
+    assert isinstance(outcome.unmended, TableFull)
+    assert small.trees == before
