@@ -21,7 +21,7 @@ from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.matcher.filter_store import FilterStore
 from flowsieve.network.topology import Topology
-from flowsieve.protocol.filter_page import FilterPage
+from flowsieve.protocol.filter_page import FilterPage, HeldVersion
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -192,6 +192,19 @@ def test_whoever_may_have_a_lease_of_a_controller_before_us_is_waited_for() -> N
         world.take(Op.SUBSCRIBE, "sub", "x < 3")
         await world.publishers.holding(["pub"])
         assert loop.time() - begin >= 0.9
+
+    run(story)
+
+
+def test_a_matcher_that_a_controller_before_us_knew_is_not_waited_for_once_it_holds_what_there_is() -> None:
+    async def story() -> None:
+        world = World(before=1000.0)
+        world.store.held = HeldVersion("another epoch", 7)
+        world.take(Op.ADVERTISE, "pub", "True")
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        for _ in range(3):
+            await world.ask()
+        await world.publishers.holding(["pub"])
 
     run(story)
 

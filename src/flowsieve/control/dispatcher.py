@@ -359,8 +359,8 @@ class Dispatcher:
 
     def _publishers(self) -> Publishers:
         """Publishers that match events themselves; some may go on with what a controller before us gave them."""
-        before = max(self.filter_lease, self.ledger.promised / LEASES)
-        return Publishers(self._core, LabelGates(self._core, self._fleet), lambda: self.filter_lease, before)
+        gates, before = LabelGates(self._core, self._fleet), self.ledger.promised / LEASES
+        return Publishers(self._core, gates, lambda: self.filter_lease, before)
 
     # How the network turns out.
 

@@ -63,6 +63,7 @@ class _Publisher:
     replaced: str = ""
     others: float = 0.0
     held: int | None = None  # None: nothing of this epoch
+    newest: int = 0  # the version that was the last to bring something new for it
     news: list[tuple[int, FilterChange]] = field(default_factory=list)
     pages: tuple[int, list[Row]] | None = None  # all of a version, while it is being told
     silenced: bool = False
@@ -114,6 +115,7 @@ class Publishers:
         self.version += 1
         for host, changes in told.items():
             known = self._publisher(host)
+            known.newest = self.version
             if known.held is not None or known.pages is not None:  # else it gets all of it anyway
                 known.news += [(self.version, change) for change in changes]
             known.stirred.set()
@@ -122,12 +124,13 @@ class Publishers:
         """Another state decides from now on: all publishers are told all of it."""
         self.version += 1
         for known in self._known.values():
+            known.newest = self.version
             known.begin()
             known.stirred.set()
 
     async def ask(self, host: str, session: str, held: HeldVersion | None, patience: float) -> FilterPage:
         """What a host is told that holds so much: at once if something is new, else when it is, or patience ends."""
-        known = self._greeted(host, session)
+        known = self._greeted(host, session, held)
         start = self._note(known, held)
         page = self._next(host, known, start)
         if page is None and known.silenced:
@@ -152,13 +155,17 @@ class Publishers:
             self._known[host] = _Publisher(self._first)
         return self._known[host]
 
-    def _greeted(self, host: str, session: str) -> _Publisher:
-        """A host whose matcher asks; another one than before takes its place."""
+    def _greeted(self, host: str, session: str, held: HeldVersion | None) -> _Publisher:
+        """A host whose matcher asks; another one than before takes its place.
+
+        The first one that we hear of is the one that our predecessor knew, if it holds something.
+        """
         known = self._publisher(host)
         if session == known.replaced:
             raise Denied(REPLACED)
         if session != known.session:
-            known.others = max(known.others, known.promised)
+            if known.session or held is None:
+                known.others = max(known.others, known.promised)
             known.replaced, known.session = known.session, session
             known.begin()
         return known
@@ -189,8 +196,8 @@ class Publishers:
         return self._step(known) if known.news else None
 
     async def _caught_up(self, host: str) -> None:
-        known, wanted = self._publisher(host), self.version
-        end = known.promised
+        known = self._publisher(host)
+        wanted, end = known.newest, known.promised
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if known.held is not None and known.held >= wanted:
             told.set_result(None)
@@ -214,7 +221,7 @@ class Publishers:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._gates.followed(host)
-            if not known.news and known.held == self.version:
+            if known.held is not None and known.held >= known.newest:
                 known.silenced = False
                 log.info("host %s holds what others subscribe to, and its labels are let in again", host)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from hashlib import blake2b
 
+from flowsieve.content.canonical import canonical
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage
@@ -22,51 +25,68 @@ class FilterStore:
         self.version: int | None = None
         self.set_bits = 0
         self._schema = schema
-        self._index = FilterIndex(schema)
-        self._coming: FilterIndex | None = None
+        self._filters = _Filters(schema)
+        self._coming: _Filters | None = None
 
     def __len__(self) -> int:
         """How many pairs of a filter and a receiver there are."""
-        return len(self._index)
+        return len(self._filters.index)
 
     def take(self, page: FilterPage) -> None:
         """Take in a page that was asked for with what is `held`; BadMessage if it does not go on from there."""
         if page.anew:
-            self._coming = FilterIndex(self._schema)
+            self._coming = _Filters(self._schema)
             before = 0
         elif self.held is None or self.held.epoch != page.epoch or page.version < self.held.version:
             raise BadMessage("the controller tells what is new to filters that this host does not hold")
         else:
             before = self.held.rows if self._coming is not None else 0
-        index = self._coming if self._coming is not None else self._index
+        filters = self._coming if self._coming is not None else self._filters
         try:
             for row in page.remove:
-                self._each(row, index.remove)
+                filters.change(row, -1)
             for row in page.add:
-                self._each(row, index.add)
+                filters.change(row, 1)
         except KeyError:
             raise BadMessage("the controller takes filters away that this host does not hold") from None
         if page.more:
             self.held = HeldVersion(page.epoch, page.version, before + len(page.add))
             return
         if self._coming is not None:
-            self._index, self._coming = self._coming, None
+            self._filters, self._coming = self._coming, None
         self.held, self.version = HeldVersion(page.epoch, page.version), page.version
         self.set_bits = page.set_bits
 
     def warm(self) -> None:
         """Have what matches loaded, so that the first event need not wait for it."""
-        index = FilterIndex(self._schema)
-        index.add(Filter.parse("True", self._schema), 0)
+        filters = _Filters(self._schema)
+        filters.change(("True", (0,)), 1)
         lowest = {each.name: each.value("" if each.kind == "string" else each.min) for each in self._schema}
-        index.match(lowest)
+        filters.index.match(lowest)
 
     def match(self, values: Mapping[str, object]) -> int:
         """The receivers that want an event, a bit for each number."""
-        return self._index.match(values)
+        return self._filters.index.match(values)
 
-    def _each(self, row: Row, change: Callable[[Filter, int], None]) -> None:
+
+class _Filters:
+    """An index, and how many texts that mean the same each receiver has: what one of them says stays with the last."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.index = FilterIndex(schema)
+        self._schema = schema
+        self._texts: Counter[tuple[bytes, int]] = Counter()
+
+    def change(self, row: Row, by: int) -> None:
+        """Receivers have a filter once more, or once less; KeyError if one of them has none."""
         text, receivers = row
         filter = Filter.parse(text, self._schema)
+        name = blake2b(canonical(filter).encode(), digest_size=16).digest()
         for receiver in receivers:
-            change(filter, receiver)
+            before = self._texts[name, receiver]
+            self._texts[name, receiver] += by
+            if by > 0 and not before:
+                self.index.add(filter, receiver)
+            elif by < 0 and before <= 1:
+                del self._texts[name, receiver]
+                self.index.remove(filter, receiver)

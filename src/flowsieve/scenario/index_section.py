@@ -138,9 +138,11 @@ def read_served(top: Section) -> IndexSection | None:
         right = f"right is one of {listed((*DZ_HEADERS, RECEIVERS))}; `flowsieve run` has {BLOOM!r} as well"
         index.wrong("header", f"a controller does not serve labels that are Bloom filters; {right}")
         return None
+    if index.table.get("header") != RECEIVERS:
+        return read_index(top, (*DZ_HEADERS, RECEIVERS))
     read = read_contents(top)
-    if not isinstance(read, LabelSection):
-        return read
+    if read is None:
+        return None
     return IndexSection(read.path, read.schema, read.header, RegularPlan.make(read.schema, 0), 1, None)
 
 
