@@ -26,6 +26,7 @@ ORDER = (
     "config",
     "protocol",
     "tasks",
+    "matcher",
     "southbound",
     "control",
     "client",

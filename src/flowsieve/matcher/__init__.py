@@ -1,0 +1,1 @@
+"""Matching on publishers' hosts, where labels say whom an event is for."""
