@@ -29,6 +29,7 @@ ORDER = (
     "southbound",
     "control",
     "client",
+    "matcher",
     "scenario",
     "pipeline",
     "serving",

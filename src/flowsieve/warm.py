@@ -26,6 +26,7 @@ from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.plans.selective import SelectivePlan
 from flowsieve.index.sample import EventSample
+from flowsieve.matcher.filter_index import FIRST_CUT, FilterIndex
 from flowsieve.network.generators import line
 from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, evaluate_here
@@ -84,6 +85,7 @@ def warm() -> None:
         assert other.count_cover(wanted) and len(other.encode_batch(events).hi)
     _warm_planning(events)
     _warm_replay(events)
+    _warm_matcher(events)
     boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
@@ -115,6 +117,19 @@ def _warm_replay(events: EventBatch) -> None:
     traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(events, np.zeros(len(events), np.int64), traffic)
     assert traffic.sent[0, 0] == len(events)
+
+
+def _warm_matcher(events: EventBatch) -> None:
+    """An index of as many filters as make it cut its columns."""
+    index = FilterIndex(SCHEMA)
+    filters = [
+        Filter.parse(f"level < 50 or ratio < {n / FIRST_CUT}", SCHEMA) for n in range(1, FIRST_CUT + 1)
+    ]
+    for filter in filters:
+        index.add(filter, 1)
+    assert index.match_batch(events) == [index.match(events.event(row)) for row in range(len(events))]
+    for filter in filters:
+        index.remove(filter, 1)
 
 
 def _learned() -> tuple[IndexPlan, ...]:

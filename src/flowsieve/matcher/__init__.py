@@ -1,1 +1,1 @@
-"""Matching on a host: which receivers want an event, for all publishers of the host."""
+"""Matching on publishers' hosts, where labels say whom an event is for."""

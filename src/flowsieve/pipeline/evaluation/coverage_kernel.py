@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.matching.bitset_kernel import lowest
-from flowsieve.pipeline.matching.match_kernel import ONE, popcount
+from flowsieve.content.words_kernel import ONE, lowest, popcount
 
 ZERO = np.uint64(0)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from flowsieve.pipeline.matching.match_kernel import ONE, popcount
+from flowsieve.content.words_kernel import ONE, lowest, popcount
 
 ZERO, WORD = np.uint64(0), np.uint64(64)
 NEAR, DEEP = 4, 44  # bits of a count that are added to at once; all bits of it
@@ -49,12 +49,6 @@ class Planes(NamedTuple):
         return cls(
             np.zeros((words, NEAR), np.uint64), np.zeros(words, np.int64), np.zeros((words, DEEP), np.uint64)
         )
-
-
-@njit(cache=True, nogil=True)
-def lowest(word):
-    """The number of the lowest bit that is set."""
-    return np.int64(popcount((word & (~word + ONE)) - ONE))
 
 
 @njit(cache=True, nogil=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
-ONE = np.uint64(1)
+from flowsieve.content.words_kernel import ONE, popcount, segment_of
+
 SCALE = 1 << 26  # places on a line of which variances are made; a square has 53 bits at most
 LOW = np.int64((1 << 32) - 1)
 BUCKETS = 1 << 12  # equal parts of a dimension, of which is known where their segments begin
@@ -40,16 +39,6 @@ class Sums(NamedTuple):
     events: NDArray[np.int64]  # all, and those that nobody wants
 
 
-@intrinsic
-def popcount(typing_context, word):
-    """How many bits of a word are set."""
-
-    def build(context, builder, signature, arguments):
-        return builder.ctpop(builder.bitcast(arguments[0], ir.IntType(64)))
-
-    return types.uint64(types.uint64), build
-
-
 @njit(cache=True, nogil=True)
 def fill_rows(first, last, by_first, by_last, bit, bits):
     """The rows of one dimension: box b holds the segments first[b] to last[b], and several boxes may share a bit.
@@ -73,19 +62,6 @@ def fill_rows(first, last, by_first, by_last, bit, bits):
             held[b] += 1
             bits[row, b >> 6] |= ONE << np.uint64(b & 63)
             begun += 1
-
-
-@njit(cache=True, nogil=True)
-def segment_of(edges, begin, end, value):
-    """The segment of a value: how many of edges[begin:end] are not above it."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - begin
 
 
 @njit(cache=True, nogil=True)

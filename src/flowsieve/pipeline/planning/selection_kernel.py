@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.matching.match_kernel import popcount
+from flowsieve.content.words_kernel import popcount
 
 BUCKETS = 1 << 12
 

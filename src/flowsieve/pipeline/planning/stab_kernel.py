@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.pipeline.matching.match_kernel import ONE, popcount
+from flowsieve.content.words_kernel import ONE, popcount
 
 
 @njit(cache=True, nogil=True)
