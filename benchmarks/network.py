@@ -12,7 +12,8 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.controller import Controller
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.flow.tables.compiler import Compiler, Side, Tables, TableUpdate
+from flowsieve.flow.tables.compiler import Compiler, Side, Tables
+from flowsieve.flow.tables.table_update import TableUpdate
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from random import Random
 
 import pytest
 
 from flowsieve.network.generators import generate, random_connected
-from flowsieve.network.mend import edges_of, mended_tree
+from flowsieve.network.mend import edges_of, mended_tree, unmoved
 from flowsieve.network.tree import SpanningTree, center_tree
 
 
@@ -78,3 +79,26 @@ def reached(start: str, links: frozenset[frozenset[str]] | set[frozenset[str]]) 
         there |= fresh
         waiting += fresh
     return there
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_neighbours_that_lead_to_the_same_switches_as_before_are_told_apart(seed: int) -> None:
+    dice = Random(seed)
+    network = random_connected(9, 8, seed)
+    tree = center_tree(network)
+    links = sorted(edges_of(network), key=sorted)
+
+    def behind(tree: SpanningTree, near: str, far: str) -> set[str]:
+        found, left = {far}, [far]
+        while left:
+            fresh = set(tree.neighbours(left.pop())) - found - {near}
+            found |= fresh
+            left += fresh
+        return found
+
+    for _ in range(6):
+        new = mended_tree(tree, network, set(dice.sample(links, dice.randint(0, 8))))
+        both = {pair for edge in edges(tree) & edges(new) for pair in permutations(edge)}
+        same = {pair for pair in both if behind(tree, *pair) == behind(new, *pair)}
+        assert unmoved(tree, new) == same
+        tree = new

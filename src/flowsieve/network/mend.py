@@ -102,6 +102,39 @@ def mended_tree(
     return _rooted(near, (tree.root, *tree.switches))
 
 
+def unmoved(old: SpanningTree, new: SpanningTree) -> frozenset[tuple[str, str]]:
+    """The neighbours (a, b) on both trees such that the same switches lie behind b, as a sees it.
+
+    After a few edges were exchanged these are all but those along the circles that the new edges close.
+
+    >>> from flowsieve.network.generators import ring
+    >>> tree = SpanningTree.of(ring(4), "s0")
+    >>> other = mended_tree(tree, ring(4), {frozenset(("s0", "s1"))})
+    >>> tree.edges, other.edges
+    ((('s0', 's1'), ('s0', 's3'), ('s1', 's2')), (('s0', 's3'), ('s3', 's2'), ('s2', 's1')))
+    >>> sorted(unmoved(tree, tree) - unmoved(tree, other))
+    [('s0', 's1'), ('s0', 's3'), ('s1', 's0'), ('s1', 's2'), ('s2', 's1'), ('s3', 's0')]
+    """
+    before, after = _behind(old), _behind(new)
+    return frozenset(pair for pair, switches in before.items() if after.get(pair) == switches)
+
+
+def _behind(tree: SpanningTree) -> dict[tuple[str, str], int]:
+    """The switches behind each neighbour, as a number with a bit for each of them, in the order of their names."""
+    below = {switch: 1 << at for at, switch in enumerate(sorted(tree.switches))}
+    whole: dict[str, int] = {}  # of the part of the network that a switch is in
+    for switch in reversed(tree.switches):
+        if switch in tree.parent:
+            below[tree.parent[switch]] |= below[switch]
+    behind: dict[tuple[str, str], int] = {}
+    for switch in tree.switches:
+        above = tree.parent.get(switch)
+        whole[switch] = below[switch] if above is None else whole[above]
+        if above is not None:
+            behind[above, switch], behind[switch, above] = below[switch], whole[switch] ^ below[switch]
+    return behind
+
+
 def _rooted(near: dict[str, list[str]], order: Collection[str]) -> SpanningTree:
     """A tree from its edges; the first switch of each part, in the given order, is its root."""
     parent: dict[str, str] = {}

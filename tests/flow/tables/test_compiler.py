@@ -12,8 +12,9 @@ from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.generators import fat_tree
+from flowsieve.network.mend import mended
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import TreeMap, center_tree
+from flowsieve.network.tree import SpanningTree, TreeMap, center_tree
 
 
 class Example:
@@ -248,3 +249,26 @@ def test_interests_counted_at_once_are_those_counted_one_by_one(tables: Tables, 
             compiler.change(host, side, dz, adding=False)
     many.update()
     assert not any(many.entries(switch) for switch in topology.switches)
+
+
+def test_an_edge_is_exchanged_without_a_word_to_those_who_see_the_same_behind_their_ports() -> None:
+    """Of a ring with a tail at each switch, the tails have nothing to do with it."""
+
+    def visits(tail: int) -> int:
+        links = [(f"r{i}", f"r{(i + 1) % 4}") for i in range(4)]
+        links += [(f"t{i}.{n - 1}" if n else f"r{i}", f"t{i}.{n}") for i in range(4) for n in range(tail)]
+        hosts = {f"h{i}": f"t{i}.{tail - 1}" for i in range(4)}
+        topology = Topology.make(links, hosts)
+        trees = TreeMap.single(SpanningTree.of(topology, "r0"))
+        compiler = Compiler(topology, trees)
+        for host in hosts:
+            compiler.change(host, Side.PUBLISHER, DzSet.of(""), adding=True)
+            compiler.change(host, Side.SUBSCRIBER, DzSet.of(f"{int(host[1]):04b}"), adding=True)
+        compiler.update()
+        before = compiler.visits
+        compiler.rewire(mended(trees, topology, {frozenset(("r0", "r1"))}))
+        changed = compiler.update().by_switch()
+        assert changed.keys() <= {"r0", "r1", "r2", "r3"} and len(changed) > 2
+        return compiler.visits - before
+
+    assert visits(tail=6) == visits(tail=1)

@@ -136,6 +136,31 @@ def test_what_could_not_be_purged_is_purged_by_the_next_who_asks(
     asyncio.run(main())
 
 
+def test_what_is_cached_is_thrown_away_once_for_all_batches_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "TOGETHER", 60.0)
+
+    async def main() -> None:
+        daemon, path = Daemon(), tmp_path / "control"
+        async with await daemon.listen(path), asyncio.timeout(60):
+            datapath = DatapathSync(SocketAddress(path=str(path)), 100.0)
+            with datapath.batch():
+                first = asyncio.create_task(datapath.follow(removed=True))
+                await datapath.follow()  # without a removal there is nothing to wait for
+                assert (daemon.rounds, daemon.purges) == (2, 0) and not first.done()
+            await asyncio.gather(first, datapath.follow(removed=True))
+            assert (daemon.rounds, daemon.purges) == (3, 1)
+            monkeypatch.setattr(lag, "TOGETHER", 0.01)
+            with datapath.batch():  # one that takes long holds up nobody
+                await datapath.follow(removed=True)
+            assert (daemon.rounds, daemon.purges) == (4, 2)
+            datapath.close()
+            daemon.die()
+
+    asyncio.run(main())
+
+
 def test_closing_tells_those_who_wait(tmp_path: Path) -> None:
     async def main() -> None:
         daemon, path = Daemon(), tmp_path / "control"

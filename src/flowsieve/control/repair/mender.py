@@ -308,7 +308,8 @@ class Mender:
         outcome = self._core.state.rewire(todo.down, fenced)
         if outcome.unmended is not None:
             self._unfitting = self._core.scribe.turns
-        self._fleet.ask(outcome.changes)
+        # The longest batch first: the others are made while its switch is at it.
+        self._fleet.ask(dict(sorted(outcome.changes.items(), key=lambda each: -len(each[1]))))
         return outcome
 
     def _release(self, edges: frozenset[Edge]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 
 from flowsieve.control.core import Core
@@ -145,10 +145,7 @@ class Reconciler:
         orders: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
         if strays or ops:
             orders.append(core.switches.apply(self.switch, strays + ops))
-        # Together, since each is followed by a wait for the switch's packets to meet it.
-        failures = [
-            each for each in await asyncio.gather(*orders, return_exceptions=True) if each is not None
-        ]
+        failures = await _failures(orders)
         for failure in failures:
             if isinstance(failure, TableFull):  # before all others, since less can be asked for
                 raise self._own(failure, len(strays)) from failure
@@ -196,6 +193,20 @@ class Reconciler:
         waiting, reached = self._waiting, self._reached
         while waiting and waiting[0][0] <= reached:
             waiting.popleft()[1].tell()
+
+
+async def _failures(work: Sequence[Awaitable[None]]) -> list[BaseException]:
+    """What went wrong with one or two things that are done together, since a wait for packets to meet it follows each.
+
+    What is alone is begun at once: that switch is at it while the batch of the next one is made.
+    """
+    if len(work) != 1:
+        return [each for each in await asyncio.gather(*work, return_exceptions=True) if each is not None]
+    try:
+        await work[0]
+    except Exception as error:
+        return [error]
+    return []
 
 
 class Waiter:

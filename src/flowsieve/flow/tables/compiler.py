@@ -7,15 +7,15 @@ update, so a slice of requests costs one difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.flow.diff import Change, Ports
+from flowsieve.flow.diff import Ports
 from flowsieve.flow.tables import (
     interest_kernel,
     palette_kernel,
@@ -24,8 +24,10 @@ from flowsieve.flow.tables import (
     table_kernel,
     trie_kernel,
 )
+from flowsieve.flow.tables.table_update import TableUpdate, dz_of, ports_of
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet, union
+from flowsieve.network.mend import unmoved
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
@@ -51,43 +53,6 @@ class Side(Enum):
     PUBLISHER = spread_kernel.ADVERTISED
 
     __hash__ = object.__hash__  # there is one of each
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableUpdate:
-    """The net difference of all tables, rows as in table_kernel; the port sets of `touched` switches changed."""
-
-    switches: tuple[str, ...]
-    partitions: int
-    rows: NDArray[np.uint64]
-    touched: set[str]
-
-    def __len__(self) -> int:
-        """How many flow operations it takes."""
-        return len(self.rows)
-
-    def operations(self) -> dict[str, int]:
-        """Flow operations per switch, where there are any."""
-        numbers, counts = np.unique(self.rows[:, 0] // np.uint64(self.partitions), return_counts=True)
-        return {self.switches[int(n)]: int(count) for n, count in zip(numbers, counts, strict=True)}
-
-    def by_switch(self) -> dict[str, list[Change]]:
-        words = (self.rows.shape[1] - table_kernel.C_PORTS) // 2
-        found: dict[str, list[Change]] = {}
-        known: dict[tuple[int, ...], Ports] = {}
-        cells: dict[tuple[int, int, int], Dz] = {}  # the same ones stand in the tables of many switches
-        last, own = -1, list[Change]()  # rows of one trie stand together
-        for row in self.rows.tolist():
-            cell = row[1], row[2], row[3]
-            dz = cells.get(cell)
-            if dz is None:
-                dz = cells[cell] = dz_of(*cell)
-            old = ports_of(row[6 : 6 + words], known) if row[4] else None
-            new = ports_of(row[6 + words :], known) if row[5] else None
-            if row[0] != last:
-                last, own = row[0], found.setdefault(self.switches[row[0] // self.partitions], [])
-            own.append(Change(dz, old, new))
-        return found
 
 
 class TrieView(NamedTuple):
@@ -224,17 +189,36 @@ class Compiler:
         self._spread()
 
     def rewire(self, trees: TreeMap) -> None:
-        """Go over to trees of the same partitions: what the edges given up brought is forgotten, then new ones tell."""
+        """Go over to trees of the same partitions: what the edges given up brought is forgotten, then new ones tell.
+
+        Who has the same switches behind a port as before is told nothing meanwhile: it would all be taken back.
+        """
         assert [dz for dz, _ in trees] == [dz for dz, _ in self.trees], "partitions stay as they are"
         for part, ((_, old), (_, new)) in enumerate(zip(self.trees, trees, strict=True)):
+            if old == new:
+                continue
             before, after = set(map(frozenset, old.edges)), set(map(frozenset, new.edges))
-            for edge in old.edges:
-                if frozenset(edge) not in after:
-                    self._cut(part, *edge)
-            for edge in new.edges:
-                if frozenset(edge) not in before:
-                    self._join(part, *edge)
+            with self._hushed(part, unmoved(old, new)):
+                for edge in old.edges:
+                    if frozenset(edge) not in after:
+                        self._cut(part, *edge)
+                for edge in new.edges:
+                    if frozenset(edge) not in before:
+                        self._join(part, *edge)
         self.trees = trees
+
+    @contextmanager
+    def _hushed(self, part: int, pairs: Collection[tuple[str, str]]) -> Iterator[None]:
+        """For the time of a block, of each of these (switch, neighbour) the first is told nothing by the second."""
+        towards, _ = self._shape
+        rows = [self._switch[far] * self.partitions + part for _, far in pairs]
+        ports = [self.topology.port(far, near) - 1 for near, far in pairs]
+        known = towards[rows, ports]
+        towards[rows, ports] = -1
+        try:
+            yield
+        finally:
+            towards[rows, ports] = known
 
     def _cut(self, part: int, a: str, b: str) -> None:
         """Take an edge out of a tree: nothing is wanted or published behind it any more."""
@@ -419,17 +403,3 @@ def _all_rows(sets: Sequence[DzSet]) -> NDArray[np.uint64]:
     for column, name in enumerate(("hi", "lo", "length")):
         rows[:, column] = np.concatenate([getattr(dz, name) for dz in sets])
     return rows
-
-
-def dz_of(hi: int, lo: int, length: int) -> Dz:
-    return Dz((hi << 64 | lo) >> (128 - length), length)
-
-
-def ports_of(words: list[int], known: dict[tuple[int, ...], Ports]) -> Ports:
-    """The port numbers of a label, counted from 1."""
-    key = tuple(words)
-    if key not in known:
-        known[key] = tuple(
-            64 * w + bit + 1 for w, word in enumerate(words) for bit in range(64) if word >> bit & 1
-        )
-    return known[key]

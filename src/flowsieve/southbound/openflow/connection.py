@@ -177,13 +177,17 @@ class OpenFlowConnection:
     # Bytes.
 
     def outgoing(self) -> Iterator[bytes]:
-        """What is to be sent by now, in pieces; large batches are packed only as they are taken."""
+        """What is to be sent by now, in pieces; large batches are packed only as they are taken.
+
+        Whoever takes only some leaves the others to the next who asks.
+        """
         while self._out:
-            item = self._out.popleft()
-            if isinstance(item, bytes):
-                yield item
-            else:
-                yield from item
+            item = self._out[0]
+            piece = item if isinstance(item, bytes) else next(item, None)
+            if piece is None or piece is item:
+                self._out.popleft()
+            if piece is not None:
+                yield piece
 
     def receive(self, data: bytes) -> Iterator[ConnectionEvent]:
         """What happens with bytes from the peer; raises ProtocolError on what no switch should send."""

@@ -13,6 +13,8 @@ Where entries were removed, all that is cached is thrown away instead. A decisio
 because of an entry that is gone is else kept beside one for a wider prefix, and when both have to change, Open
 vSwitch (3.1 at least) changes the wider one twice: packets then meet the narrow one as it was, for good. What comes
 into the cache afterwards is decided by the new tables, or was being decided at that moment: one round sees to it.
+Where batches for other switches are under way at that moment, they are waited for, but not for long: Open vSwitch's
+main thread, which does all of this, is through with them sooner, and what is cached is thrown away once for all.
 
 Rounds begin by themselves only twice a second. To have one at once we add an address to a bridge's table of learnt
 addresses and take it out again, which nothing of ours looks at. All this is one question, shared by all who wait when
@@ -26,7 +28,8 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from flowsieve.errors import SwitchError
@@ -38,6 +41,7 @@ log = logging.getLogger(__name__)
 LONGEST = 5.0  # seconds to wait for an answer
 # Seconds of silence before Open vSwitch is woken up: a round takes one millisecond, or begins five after the last.
 WAKE_UPS, AGAIN = (0.0015, 0.004), 0.002
+TOGETHER = 0.05  # seconds to wait for batches that are under way, at most
 FULL = 0.002  # seconds before we dial again where too many callers wait
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Command = tuple[str, Sequence[str]]
@@ -61,11 +65,25 @@ class DatapathSync:
         self._seconds = seconds
         self._question = SharedQuestion(self._ask)
         self._purge = False  # when it is asked next
+        self._under_way: set[asyncio.Future[None]] = set()  # batches
         self._socket: VswitchdSocket | None = None
         self._missed = False  # whether there was nobody to ask when there should be
 
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """For the time of a block, a batch is under way."""
+        over = asyncio.get_running_loop().create_future()
+        self._under_way.add(over)
+        try:
+            yield
+        finally:
+            self._under_way.discard(over)
+            over.cancel()
+
     async def follow(self, removed: bool = False) -> None:
         """Return when packets meet the tables as acknowledged up to now; `removed` says whether entries were."""
+        if removed and self._under_way:
+            await asyncio.wait(set(self._under_way), timeout=TOGETHER)
         self._purge = self._purge or removed
         try:
             await self._question.answered()

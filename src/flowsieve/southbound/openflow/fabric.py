@@ -156,7 +156,8 @@ class OpenFlowFabric(Fabric):
         if ops:
             removed = switch in self._behind or any(op.kind is OpKind.REMOVE for op in ops)
             async with self._followed(switch) as channel:
-                await channel.apply(ops)
+                with self._datapath.batch():
+                    await channel.apply(ops)
                 await self._datapath.follow(removed=removed)
 
     async def read(self, switch: str) -> tuple[Flow, ...]:

@@ -26,6 +26,7 @@ from flowsieve.southbound.openflow.wire import Failed
 from flowsieve.southbound.socket_address import Streams
 
 READ_SIZE = 1 << 16
+MOST_UNSENT = 1 << 16  # bytes that wait for a peer to read, before we make more of them
 CLOSED = "the peer closed the connection"
 T = TypeVar(
     "T", BatchApplied, EntriesListed, PortsListed, MetersListed, MetersCounted, GroupsListed, RoleTold
@@ -66,6 +67,7 @@ class SwitchSession:
 
     def __init__(self, streams: Streams, timing: Timing, decrement: bool) -> None:
         self._reader, self._writer = streams
+        self._writer.transport.set_write_buffer_limits(high=MOST_UNSENT)  # beyond which `drain` waits
         self._timing = timing
         self.connection = OpenFlowConnection(decrement)
         self._loop = asyncio.get_running_loop()
@@ -131,7 +133,8 @@ class SwitchSession:
             raise Lost(self._reason)
         future: asyncio.Future[ConnectionEvent] = self._loop.create_future()
         self._waiting[request] = future
-        self._to_send.set()
+        if self._push():
+            self._to_send.set()
         try:
             async with asyncio.timeout(self._timing.answer):
                 event = await future
@@ -179,11 +182,23 @@ class SwitchSession:
 
     async def _send(self) -> None:
         try:
-            for piece in self.connection.outgoing():
-                self._writer.write(piece)
+            while self._push():
                 await self._writer.drain()
         except ConnectionError:
             raise Lost(CLOSED) from None
+
+    def _push(self) -> bool:
+        """Send what is to be sent, as much as the peer keeps up with; whether there is more.
+
+        What is asked is sent at once: the switch is at it while we make the next batch, for another one.
+        """
+        unsent = self._writer.transport.get_write_buffer_size
+        while unsent() <= MOST_UNSENT:
+            piece = next(self.connection.outgoing(), None)
+            if piece is None:
+                return False
+            self._writer.write(piece)
+        return True
 
     # What `run` does at the same time.
 
