@@ -16,7 +16,7 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.publishers import Publishers
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.errors import Denied
+from flowsieve.errors import Busy, Denied
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.matcher.filter_store import FilterStore
@@ -124,6 +124,39 @@ def test_an_answer_that_got_lost_is_given_again() -> None:
         assert again == lost
         await world.ask()
         assert not world.publishers.behind
+
+    run(story)
+
+
+def test_what_comes_and_goes_before_a_host_has_asked_is_not_told() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        stays = world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        for _ in range(2):
+            await world.ask()
+        goes = world.take(Op.SUBSCRIBE, "new", "x < 7")
+        world.end(Op.UNSUBSCRIBE, goes, "new")
+        world.end(Op.UNSUBSCRIBE, stays, "sub")
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        page = await world.ask(LONG)
+        assert (page.add, page.remove, page.version) == ((), (), world.publishers.version)
+        assert world.wanted(2) == {"sub"}
+
+    run(story)
+
+
+def test_all_of_it_is_not_told_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsieve.control.publishers.QUICK_SECONDS", 0.0)
+    monkeypatch.setattr("flowsieve.control.publishers.REST", 1e9)
+
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        await world.ask()
+        with pytest.raises(Busy, match="a moment ago"):
+            await world.publishers.ask("pub", "a", None, LONG)
 
     run(story)
 

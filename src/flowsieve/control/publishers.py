@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from flowsieve.control.core import Core
-from flowsieve.errors import Denied
+from flowsieve.errors import Busy, Denied
 from flowsieve.flow.publisher_filters import FilterChange
 from flowsieve.protocol.filter_page import FilterPage, HeldVersion, Row
 
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 MARGIN_SECONDS = 0.1  # beyond a lease, for clocks that do not go alike
 DRIFT = 0.01  # how much one goes faster than another
 ROWS = 2000  # filters on a page
+QUICK_SECONDS = 0.005  # in which all filters may be told to one host, as often as it asks
+REST = 20  # times as long as it takes beyond that, before it is told again
 REPLACED = "another matcher of this host has taken the place of this one"
 PAGE_CHARACTERS = 200_000  # of filters on a page
 
@@ -66,6 +68,7 @@ class _Publisher:
     newest: int = 0  # the version that was the last to bring something new for it
     news: list[tuple[int, FilterChange]] = field(default_factory=list)
     pages: tuple[int, list[Row]] | None = None  # all of a version, while it is being told
+    rest: float = 0.0  # until when it is not told all again, which takes its time
     silenced: bool = False
     stirred: asyncio.Event = field(default_factory=asyncio.Event)  # there is something to be told
     waiting: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list)
@@ -187,7 +190,10 @@ class Publishers:
         if start:
             return self._page(known, start)
         if known.held is None:
+            if (begin := _now()) < known.rest:
+                raise Busy("all filters were told to this host a moment ago; ask again in a second")
             rows = self._rows(self._core.state.filters.held_by(host))
+            known.rest = _now() + REST * max(0.0, _now() - begin - QUICK_SECONDS)
             known.pages, known.news = (self.version, rows), []
             if rows:
                 return self._page(known, 0)
@@ -250,16 +256,30 @@ class Publishers:
         lease = 0.0 if known.silenced else self._lease()
         if lease:
             known.promised = max(known.promised, _now() + _within(lease))
-        sides: dict[bool, dict[str, list[str]]] = {True: {}, False: {}}
-        for _, (filter, host, wanted) in known.news:
-            sides[wanted].setdefault(filter.text, []).append(host)
-        add, remove = (tuple(self._rows(sides[wanted].items())) for wanted in (True, False))
+        add, remove = (tuple(self._rows(side.items())) for side in _net(known.news))
         bits = self._core.state.sets.number_bits
         return FilterPage(self.epoch, self.version, anew, False, add, remove, bits, lease)
 
     def _rows(self, filters: Iterable[tuple[object, Sequence[str]]]) -> list[Row]:
         number = self._core.state.sets.number
         return [(str(filter), tuple(map(number, hosts))) for filter, hosts in filters]
+
+
+def _net(
+    news: Iterable[tuple[int, FilterChange]],
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What some changes come to, by filter: who wants it now and did not, who did and does not any more.
+
+    A host comes to want something and ceases to by turns, so two changes of it are none.
+    """
+    net: dict[tuple[str, str], bool] = {}
+    for _, (filter, host, wanted) in news:
+        if net.pop((filter.text, host), None) is None:
+            net[filter.text, host] = wanted
+    add, remove = dict[str, list[str]](), dict[str, list[str]]()
+    for (text, host), wanted in net.items():
+        (add if wanted else remove).setdefault(text, []).append(host)
+    return add, remove
 
 
 def _now() -> float:

@@ -26,27 +26,35 @@ class FilterChange(NamedTuple):
     wanted: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class _Want:
+    """A filter, and how often each host has asked for it."""
+
+    filter: Filter
+    hosts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True, eq=False)
 class _Audience:
-    """The filters that overlap some promises; publishers with the same promises share it."""
+    """The wants that overlap some promises; publishers with the same promises share it."""
 
     promises: Promises
-    filters: set[Filter]
+    wants: set[_Want]
     publishers: set[str] = field(default_factory=set)
 
-    def concerns(self, filter: Filter) -> bool:
-        return any(map(filter.overlaps, self.promises))
+    def concerns(self, want: _Want) -> bool:
+        return any(map(want.filter.overlaps, self.promises))
 
 
 class PublisherFilters:
     """All wants and promises; `update` tells what each publisher has to learn since the last time."""
 
     def __init__(self) -> None:
-        self._wants: dict[Filter, Counter[str]] = {}  # hosts, and how often each has asked for it
+        self._wants: dict[str, _Want] = {}  # by the filter's text
         self._offers: dict[str, Counter[Filter]] = {}
         self._audiences: dict[Promises, _Audience] = {}
         self._of: dict[str, _Audience] = {}  # by publisher
-        self._news: dict[str, dict[tuple[Filter, str], bool]] = {}
+        self._news: dict[str, dict[tuple[_Want, str], bool]] = {}
 
     def change(self, interest: Interest, side: Side, *, adding: bool) -> None:
         """An interest comes or goes; one without a filter matches nothing here."""
@@ -60,7 +68,7 @@ class PublisherFilters:
         """What is new to each publisher since the last update; one without promises needs to know nothing."""
         news, self._news = self._news, {}
         found = {
-            publisher: [FilterChange(filter, host, wanted) for (filter, host), wanted in some.items()]
+            publisher: [FilterChange(want.filter, host, wanted) for (want, host), wanted in some.items()]
             for publisher, some in news.items()
         }
         return {publisher: changes for publisher, changes in found.items() if changes}
@@ -68,18 +76,19 @@ class PublisherFilters:
     def held_by(self, publisher: str) -> Iterator[tuple[Filter, list[str]]]:
         """All that a publisher has to know: filters, and the other hosts that want what each matches."""
         audience = self._of.get(publisher)
-        for filter in audience.filters if audience is not None else ():
-            if hosts := [host for host in self._wants[filter] if host != publisher]:
-                yield filter, hosts
+        for want in audience.wants if audience is not None else ():
+            if hosts := [host for host in want.hosts if host != publisher]:
+                yield want.filter, hosts
 
     def concerned(self, interest: Interest, side: Side) -> Collection[str]:
         """The publishers that have to know of an interest before it is served."""
         if side is Side.PUBLISHER:
             return (interest.endpoint,)
+        wants = {want for each in interest.filters if (want := self._wants.get(each.text)) is not None}
         return [
             publisher
             for audience in self._audiences.values()
-            if not audience.filters.isdisjoint(interest.filters)
+            if not audience.wants.isdisjoint(wants)
             for publisher in audience.publishers
             if publisher != interest.endpoint
         ]
@@ -90,23 +99,27 @@ class PublisherFilters:
         return self._of.keys()
 
     def _want(self, filter: Filter, host: str, adding: bool) -> None:
-        hosts = self._wants.setdefault(filter, Counter())
-        fresh = not hosts
+        want = self._wants.get(filter.text)
+        fresh = want is None
+        if want is None:
+            want = self._wants[filter.text] = _Want(filter)
+        hosts = want.hosts
         hosts[host] += 1 if adding else -1
         if hosts[host] > (1 if adding else 0):
             return
         if not adding:
             del hosts[host]
         for audience in self._audiences.values():
-            if adding and fresh and audience.concerns(filter):
-                audience.filters.add(filter)
-            if filter in audience.filters:
-                for publisher in audience.publishers - {host}:
-                    self._tell(publisher, filter, host, adding)
+            if fresh and audience.concerns(want):
+                audience.wants.add(want)
+            if want in audience.wants:
+                for publisher in audience.publishers:
+                    if publisher != host:
+                        self._tell(publisher, want, host, adding)
                 if not hosts:
-                    audience.filters.discard(filter)
+                    audience.wants.discard(want)
         if not hosts:
-            del self._wants[filter]
+            del self._wants[filter.text]
 
     def _offer(self, filter: Filter, host: str, adding: bool) -> None:
         offers = self._offers.setdefault(host, Counter())
@@ -116,9 +129,9 @@ class PublisherFilters:
         if not offers:
             del self._offers[host]
         before, promises = self._of.pop(host, None), frozenset(offers)
-        known = before.filters if before is not None else set[Filter]()
+        known = before.wants if before is not None else set[_Want]()
         after = self._audience(promises, before) if promises else None
-        there = after.filters if after is not None else set[Filter]()
+        there = after.wants if after is not None else set[_Want]()
         if before is not None and before is not after:
             before.publishers.discard(host)
             if not before.publishers:
@@ -128,7 +141,7 @@ class PublisherFilters:
             self._of[host] = after
         for some, wanted in ((known - there, False), (there - known, True)):
             for each in some:
-                for other in self._wants[each]:
+                for other in each.hosts:
                     if other != host:
                         self._tell(host, each, other, wanted)
 
@@ -136,20 +149,23 @@ class PublisherFilters:
         """That of some promises; worked out from one that is `near`, where that has all or a part of them."""
         found = self._audiences.get(promises)
         if found is None:
-            filters: Collection[Filter] = self._wants
-            sure = set[Filter]()
-            if near is not None and near.promises < promises:
-                sure = set(near.filters)
-            elif near is not None and near.promises > promises:
-                filters = near.filters
-            found = self._audiences[promises] = _Audience(promises, sure)
-            new = promises - near.promises if sure and near is not None else promises
-            fresh = _Audience(new, sure)
-            found.filters |= {each for each in filters if each not in sure and fresh.concerns(each)}
+            found = self._audiences[promises] = _Audience(promises, self._heard(promises, near))
         return found
 
-    def _tell(self, publisher: str, filter: Filter, host: str, wanted: bool) -> None:
+    def _heard(self, promises: Promises, near: _Audience | None) -> set[_Want]:
+        everything = set(self._wants.values())
+        if any(each.schema.whole in each.boxes for each in promises):
+            return everything
+        sure, maybe, new = set[_Want](), everything, promises
+        if near is not None and near.promises < promises:
+            sure, maybe, new = near.wants, everything - near.wants, promises - near.promises
+        elif near is not None and near.promises > promises:
+            maybe = near.wants
+        fresh = _Audience(new, set())
+        return sure | {each for each in maybe if fresh.concerns(each)}
+
+    def _tell(self, publisher: str, want: _Want, host: str, wanted: bool) -> None:
         """What comes and goes again before anybody was told is no news."""
         news = self._news.setdefault(publisher, {})
-        if news.pop((filter, host), wanted) is wanted:
-            news[filter, host] = wanted
+        if news.pop((want, host), wanted) is wanted:
+            news[want, host] = wanted

@@ -12,6 +12,7 @@ from flowsieve.network.tree import center_tree
 
 LEAST_NUMBER_BITS = 4  # so that a network of a few hosts may grow to thousands
 MOST_NUMBER_BITS = 10
+MOST_HOSTS = 1728  # whatever sets they are in, their numbers are below what a matcher can tell apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class HostSets:
         new += sorted(topology.hosts.keys() - known - set(new))  # of parts that are cut off
         if not new:
             return self
+        if len(known) + len(new) > MOST_HOSTS:
+            raise BadTopology(
+                f"the network has {len(known) + len(new):,} hosts; labels that name them are matched for "
+                f"{MOST_HOSTS:,} at most"
+            )
         bits = self.number_bits if known else self._bits_for(2 * len(new))
         room = self.address_bits - bits
         rows = [list(row) for row in self.sets]

@@ -108,6 +108,8 @@ def _service(sources: Sources) -> Iterator[Metric]:
     for what, count in sources.inband().items():
         inband.add_metric([what], count)
     yield from (interests, queues, inband)
+    known, text = sources.dispatcher.publishers, "Publishers that do not hold all filters that they should"
+    yield _one("publishers_behind", text, 0 if known is None else len(known.behind))
     if sources.clients is not None:
         yield _one("clients", "Sessions of clients", sources.clients())
     if sources.journal_bytes is not None:
