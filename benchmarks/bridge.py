@@ -1,4 +1,4 @@
-"""One real switch between a host that sends and one or more others: tables put in and taken out, frames sent through."""
+"""One real switch between a host that sends and others that receive: tables put in and out, frames sent and timed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Bridge:
         self.lab = lab
         self._receivers = [host for host in lab.topology.hosts if host != FROM]
 
-    def frames(self, addresses: Sequence[int], size: int) -> Frames:
+    def frames(self, addresses: Sequence[int], size: int, sources: Sequence[int] = ()) -> Frames:
+        """A frame to each address, from the sender's own or from other ones."""
         own = self.lab.addresses(FROM)
-        return frames_to(addresses, Prefix.parse(own.ipv6).first, own.mac, size)
+        return frames_to(addresses, sources or [Prefix.parse(own.ipv6).first], own.mac, size)
 
     @contextmanager
     def sending(self, frames: Frames) -> Iterator[Sender]:
