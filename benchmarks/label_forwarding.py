@@ -191,8 +191,8 @@ def _result(tried: Mapping[str, Arm], took: Mapping[str, list[Passed]]) -> Resul
         {"bytes": SIZE, "rounds": ROUNDS, **ours},
         peers,
         {
-            f"work on a packet of {many}, against one plain flow": at_most(
-                ratio(f"{many} {LABELLED}", f"{PLAIN}, 1 copies"), 1.2
+            f"work on a packet of {many}, against dz": at_most(
+                ratio(f"{many} {LABELLED}", f"dz of {FRAMES:,} addresses {LABELLED}"), 1.1
             ),
             f"work on a packet of {many}, readdressed, against dz readdressed": at_most(
                 ratio(f"{many} {READDRESSED}", f"dz of {FRAMES:,} addresses {READDRESSED}"), 1.1
