@@ -1,4 +1,4 @@
-"""One real switch between two hosts: tables put in and taken out, frames sent through and timed."""
+"""One real switch between a host that sends and others that receive: tables put in and out, frames sent and timed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ SETTLE_SECONDS, PATIENCE_SECONDS = 0.15, 5.0
 
 
 class Bridge:
-    """A lab of one switch."""
+    """A lab of one switch, and those of its hosts that receive."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
+        self._receivers = [host for host in lab.topology.hosts if host != FROM]
 
-    def frames(self, addresses: Sequence[int], size: int) -> Frames:
+    def frames(self, addresses: Sequence[int], size: int, sources: Sequence[int] = ()) -> Frames:
+        """A frame to each address, from the sender's own or from other ones."""
         own = self.lab.addresses(FROM)
-        return frames_to(addresses, Prefix.parse(own.ipv6).first, own.mac, size)
+        return frames_to(addresses, sources or [Prefix.parse(own.ipv6).first], own.mac, size)
 
     @contextmanager
     def sending(self, frames: Frames) -> Iterator[Sender]:
@@ -65,8 +67,8 @@ class Bridge:
                 _change(switches, flows, OpKind.REMOVE)
 
     def arrived(self) -> int:
-        """Packets that the far host's interface has received."""
-        return received(self.lab.namespace(TO), HOST_INTERFACE)[1]
+        """Packets that the interfaces of the hosts that receive have received."""
+        return sum(received(self.lab.namespace(host), HOST_INTERFACE)[1] for host in self._receivers)
 
     def settle(self) -> None:
         """Wait until no packet has come for a while."""
@@ -110,7 +112,7 @@ def _change(switches: OpenFlowSwitches, flows: Sequence[Flow], kind: OpKind) -> 
 
 
 @contextmanager
-def bridge() -> Iterator[Bridge]:
+def bridge(topology: Topology = TOPOLOGY) -> Iterator[Bridge]:
     """A bridge for the time of a `with` block."""
-    with running(TOPOLOGY) as lab, cores_parted(lab):
+    with running(topology) as lab, cores_parted(lab):
         yield Bridge(lab)

@@ -17,13 +17,15 @@ PORT = 9  # "discard": no application hears it
 Frames = NDArray[np.uint8]
 
 
-def frames_to(addresses: Sequence[int], source: int, mac: str, size: int) -> Frames:
-    """A row per IPv6 address: a UDP datagram with its own number and a right checksum, `size` bytes in all."""
+def frames_to(addresses: Sequence[int], sources: Sequence[int], mac: str, size: int) -> Frames:
+    """A row per IPv6 address: a UDP datagram with its own number and a right checksum, `size` bytes in all.
+
+    They are from the `sources` in turn.
+    """
     n = len(addresses)
     assert size >= SMALLEST, f"a frame has at least {SMALLEST} bytes, so that it can tell its number"
     frames = np.zeros((n, size), np.uint8)
-    to = np.frombuffer(b"".join(address.to_bytes(16, "big") for address in addresses), np.uint8)
-    to = to.reshape(n, 16)
+    to = _rows(addresses)
     frames[:, 0:2] = 0x33  # a group's address in Ethernet, from the last four bytes of that in IPv6
     frames[:, 2:6] = to[:, 12:]
     frames[:, 6:12] = list(bytes.fromhex(mac.replace(":", "")))
@@ -32,7 +34,7 @@ def frames_to(addresses: Sequence[int], source: int, mac: str, size: int) -> Fra
     frames[:, 14] = 0x60
     frames[:, 18:20] = length >> 8, length & 0xFF
     frames[:, 20:22] = 17, HOP_LIMIT
-    frames[:, 22:38] = list(source.to_bytes(16, "big"))
+    frames[:, 22:38] = np.resize(_rows(sources), (n, 16))
     frames[:, 38:54] = to
     frames[:, 54:58] = PORT >> 8, PORT & 0xFF, PORT >> 8, PORT & 0xFF
     frames[:, 58:60] = length >> 8, length & 0xFF
@@ -40,6 +42,11 @@ def frames_to(addresses: Sequence[int], source: int, mac: str, size: int) -> Fra
     sums = _checksums(frames, length)
     frames[:, 60:62] = sums.astype(">u2").view(np.uint8).reshape(n, 2)
     return frames
+
+
+def _rows(addresses: Sequence[int]) -> Frames:
+    rows = np.frombuffer(b"".join(address.to_bytes(16, "big") for address in addresses), np.uint8)
+    return rows.reshape(len(addresses), 16)
 
 
 def numbers_of(frames: Frames) -> NDArray[np.int64]:

@@ -54,7 +54,7 @@ class Spread:
         packets = packets_of(load.events(), plan, ENCODING)
         addresses = [hi << 64 | lo for hi, lo in zip(packets.hi.tolist(), packets.lo.tolist(), strict=True)]
         own = lab.addresses(self._hosts[0])
-        frames = frames_to(addresses, Prefix.parse(own.ipv6).first, own.mac, size)
+        frames = frames_to(addresses, [Prefix.parse(own.ipv6).first], own.mac, size)
         self._sender = Sender(lab.namespace(self._hosts[0]), HOST_INTERFACE, frames)
 
     @classmethod

@@ -722,3 +722,42 @@ def test_a_socket_on_which_somebody_listens_is_not_taken_away(tmp_path):
             pass  # the first is gone, and its socket is still there
 
     asyncio.run(main())
+
+
+@pytest.mark.real
+def test_what_others_do_in_tables_for_labels_is_heard_named_and_set_right(bridge):
+    label = Flow(PrefixMatch(Prefix.parse("ff1e::/16")), 1001, (Output(1),), table=16)
+    strange = "table=16,priority=3000,ipv6,ipv6_dst=ff00::/8,actions=drop"
+
+    async def main() -> None:
+        told = asyncio.Queue[SwitchEvent]()
+
+        async def change(*words: str) -> None:
+            """Something that somebody else does, and what is heard of it."""
+            while not told.empty():
+                told.get_nowait()
+            bridge.vswitch.ofctl(words[0], bridge.name, *words[1:])
+            while not isinstance(await told.get(), TableChanged):
+                pass
+
+        async with (
+            OpenFlowFabric({bridge.name: bridge.address}, timing=PATIENT, report=told.put_nowait) as fabric,
+            asyncio.timeout(PATIENCE_S),
+        ):
+            await fabric.wait_connected(PATIENCE_S)
+            await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, label)])
+            await change("del-flows", "table=16")
+            assert await fabric.read(bridge.name) == ()
+            await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, label)])
+            bridge.vswitch.ofctl(
+                "add-flow", bridge.name, "table=5,actions=drop"
+            )  # none of ours, and not heard
+            await change("add-flow", strange)
+            assert await fabric.read(bridge.name) == (label,)
+            (stranger,) = fabric.foreign(bridge.name)
+            assert stranger.text.startswith("table=16 priority=3000") and str(stranger.reach) == "ff1e::/16"
+            await change("add-flow", "table=17,ipv6,ipv6_dst=ff1e::/16,actions=output:1")
+            found = await fabric.read(bridge.name)
+            assert [(flow.table, flow.owner) for flow in found] == [(16, 0), (17, None)]
+
+    asyncio.run(main())
