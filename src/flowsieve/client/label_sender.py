@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 MOST_WAITING = 1 << 14  # events
 LEAVE_SECONDS = 30.0  # that an event waits to be matched
+AGAIN_SECONDS = 0.01  # before what was matched too long ago is matched again
 FLUSH_SECONDS = 5.0  # that all of them have when an application leaves
 NOWHERE = b""  # in the place of an address: for other applications of this host alone
 
@@ -152,6 +153,7 @@ class LabelSender:
                     if each not in self._row:
                         continue  # nobody waits for it any more
                     if time.monotonic() >= matched.until:
+                        await asyncio.sleep(AGAIN_SECONDS)
                         break  # the rest is matched again
                     self._send(each, receivers, matched)
                     self._row.popleft()
