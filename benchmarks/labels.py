@@ -66,11 +66,11 @@ class Sent:
         return self.unwanted / max(1, self.wanted)
 
 
-def twelve(seed: int) -> workloads.Judged:
+def twelve(seed: int, subscriptions: int = SUBSCRIPTIONS) -> workloads.Judged:
     """Boxes on any 4 of 12 attributes around events, each of them wanted by about one event in a thousand."""
     rng = np.random.default_rng(seed)
     schema = Schema(tuple(Attribute(f"a{i}", "float", 0.0, 1.0) for i in range(12)))
-    low = rng.random((SUBSCRIPTIONS, 12)) * 0.8
+    low = rng.random((subscriptions, 12)) * 0.8
     used = np.argsort(rng.random(low.shape), axis=1) < 4
     filters = [
         Filter.parse(

@@ -29,7 +29,7 @@ SLOTS = 1 << 14  # of a part
 BUCKETS = 128  # of a column
 FIRST_CUT = 64  # boxes after which a part's columns are first cut
 SAMPLE = 4096  # boxes whose ends say where to cut
-EVENTS = 4096  # that are matched at once
+EVENTS = 256  # that are matched at once: what they leave in doubt is listed, and may be all slots of a part for each
 
 
 class FilterIndex:
@@ -218,9 +218,8 @@ class _TendedPart:
         step = -(-self.used // SAMPLE)
         low, high = self.arrays.bounds[: self.used : step, column].T
         ends = np.sort(np.concatenate((low, np.nextafter(high, np.inf))))
-        ends = ends[
-            (ends > low.min()) & (ends <= high.max()) & np.isfinite(ends)
-        ]  # the others cut nothing off
+        # Nothing is cut off at the outermost ends, which most boxes share.
+        ends = ends[(ends > low.min()) & (ends <= high.max()) & np.isfinite(ends)]
         distinct = np.unique(ends)
         if len(distinct) >= BUCKETS:
             distinct = np.unique(ends[np.arange(1, BUCKETS) * len(ends) // BUCKETS])

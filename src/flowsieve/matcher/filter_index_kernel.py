@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from flowsieve.content.words_kernel import ONE, lowest, popcount, segment_of
 
 ZERO = np.uint64(0)
-STEP = 16  # words that are looked at together: the fewest rows that empty them are read
+STEP = 16  # words of a row that are read together; the rest of the rows are not read where the first leave nothing
 
 
 class BoxPart(NamedTuple):
@@ -40,7 +40,7 @@ class BoxPart(NamedTuple):
             np.zeros(slots, np.uint64),
             np.zeros(slots, np.bool_),
             np.full((columns, buckets - 1), np.inf),
-            np.zeros((columns, buckets, (slots + 63) // 64), np.uint64),
+            np.zeros((columns, buckets, -(-slots // (64 * STEP)) * STEP), np.uint64),
             np.zeros((columns, buckets), np.int64),
         )
 
@@ -128,21 +128,20 @@ def match(part, used, points, everyone, found):
         for begin in range(0, words, STEP):
             if missing == ZERO:
                 break
-            end = min(STEP, words - begin)
             some = ~ZERO
-            for word in range(end):
+            for word in range(STEP):
                 shared[word] = ~ZERO
             for k in range(many):
-                row = part.bits[columns[k], buckets[k]]
+                row = part.bits[columns[k], buckets[k], begin : begin + STEP]
                 some = ZERO
-                for word in range(end):
-                    shared[word] &= row[begin + word]
+                for word in range(STEP):
+                    shared[word] &= row[word]
                     some |= shared[word]
                 if some == ZERO:
                     break
             if some == ZERO:
                 continue
-            for word in range(end):
+            for word in range(STEP):
                 left = shared[word]
                 while left:
                     slot = (begin + word) * 64 + lowest(left)
