@@ -1,0 +1,166 @@
+"""The sets of a network's hosts, learned: several starts are tried, and events that they did not see choose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql import functions as F
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.errors import BadInput, Refused
+from flowsieve.flow.host_sets import HostSets
+from flowsieve.flow.labelling import Labelling
+from flowsieve.header.receivers import HEADER, MOST_SETS
+from flowsieve.header.tag import POOLS
+from flowsieve.network.locality import hosts_by_locality
+from flowsieve.network.tree import center_tree
+from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.planning.holdout import Holdout
+from flowsieve.pipeline.receiver_sets.audiences import Numbers, subtrees
+from flowsieve.pipeline.receiver_sets.learning import LOCALITY, SCALE, SetSizes, neighbour_sets
+from flowsieve.pipeline.receiver_sets.spark_sets import (
+    HostWants,
+    Learned,
+    PacketCount,
+    count_packets,
+    learn_on,
+    sets_of,
+)
+from flowsieve.scenario.network_section import Network
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LEARNED = "learned"  # beside the sets in a file: how they came about
+UNCHANGED = "neighbours as they are"  # sets of neighbours, not learned
+AT_RANDOM = "random"
+CHOOSING = 10  # one in so many of the events that are learned from chooses between the starts
+Watched = Callable[[str], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedSets:
+    """Sets of hosts, the start that found them, and how they compare on events that are new to them."""
+
+    sets: HostSets
+    start: str
+    sizes: SetSizes
+    learned: Learned
+    tried: Mapping[str, float]  # packets per event on the events that chose between the starts
+    judged: PacketCount
+    entries: Mapping[str, int]  # of the fullest switch
+
+    def to_json(self) -> dict[str, Any]:
+        packets = self.judged.per_event()
+        return {
+            "hosts": sum(map(len, self.sets.sets)),
+            "sets": len(self.sets.sets),
+            "hosts_per_set": {"most": max(map(len, self.sets.sets)), "room": self.sizes.most},
+            "start": self.start,
+            "tried": dict(self.tried),
+            "learned_on": {
+                "events": self.learned.events,
+                "wanted_by_several": self.learned.shared,
+                "audiences": self.learned.audiences,
+                "audiences_used": self.learned.used,
+            },
+            "judged_on": {"events": self.judged.events, "wanted": self.judged.wanted},
+            "packets_per_event": {
+                "learned": packets[self.start],
+                "neighbours": packets[UNCHANGED],
+                "random": packets[AT_RANDOM],
+            },
+            "entries_max": {"learned": self.entries[self.start], "neighbours": self.entries[UNCHANGED]},
+        }
+
+
+def set_sizes(hosts: int, max_sets: int | None = None) -> SetSizes:
+    """How many sets there may be, and of how many hosts: as many as their numbers can tell, or as asked for."""
+    group = POOLS[HEADER][0].group
+    room = group.width - group.length
+    bits = next((bits for bits in range(MOST_SETS.bit_length()) if hosts <= (room - bits) << bits), None)
+    if bits is None:
+        raise BadInput(
+            f"the network has {hosts:,} hosts; labels have room for {MOST_SETS:,} sets, and no more"
+        )
+    if bits == 0:
+        raise BadInput(
+            f"the network has {hosts:,} hosts, and one set has room for {room}: there is nothing to learn"
+        )
+    sizes = SetSizes(min(1 << bits, max_sets or 1 << bits), room - bits)
+    if sizes.sets * sizes.most < hosts:
+        least = -(-hosts // sizes.most)
+        raise BadInput(
+            f"--max-sets is {max_sets}; {hosts:,} hosts in sets of {sizes.most} take {least}; right is {least} or more"
+        )
+    return sizes
+
+
+def learn_sets(
+    network: Network,
+    schema: Schema,
+    wanted: Iterable[tuple[str, Filter]],
+    events: DataFrame,
+    rule: Holdout,
+    max_sets: int | None,
+    watched: Watched,
+) -> LearnedSets:
+    """Learn which hosts of a network share a set, from what they want and the events that are not held back."""
+    topology, tree = network.topology, center_tree(network.topology)
+    hosts = hosts_by_locality(topology, tree)
+    sizes = set_sizes(len(hosts), max_sets)
+    number = {host: at for at, host in enumerate(hosts)}
+    asked = [*wanted]
+    home = np.array([number[host] for host, _ in asked], np.int64)
+    wants = HostWants(hosts, BoxTable.of(schema, [filter for _, filter in asked]), home)
+    planned_on = rule.planned_on(events)
+    chooses = F.pmod(F.xxhash64(F.lit(23), F.col("id")), F.lit(CHOOSING)) == 0
+    with watched("learning"):
+        places = subtrees(hosts, topology, tree, SCALE * planned_on.count() // LOCALITY)
+        learned = learn_on(planned_on.where(~chooses), wants, places, sizes)
+    ways: dict[str, Numbers] = {UNCHANGED: neighbour_sets(len(hosts), sizes.most), **learned.parts}
+    with watched("choosing"):
+        tried = count_packets(planned_on.where(chooses), wants, ways)
+    start, entries = _first_that_fits(network, hosts, ways, tried.packets)
+    drawn = np.random.default_rng(0).permutation(ways[UNCHANGED])
+    with watched("judging"):
+        judged_on = rule.judged_on(events) if rule.share else events
+        compared = {start: ways[start], UNCHANGED: ways[UNCHANGED], AT_RANDOM: drawn}
+        judged = count_packets(judged_on, wants, compared)
+    sets = HostSets(sets_of(hosts, ways[start]))
+    return LearnedSets(sets, start, sizes, learned, tried.per_event(), judged, entries)
+
+
+def _first_that_fits(
+    network: Network, hosts: tuple[str, ...], ways: Mapping[str, Numbers], packets: Mapping[str, int]
+) -> tuple[str, dict[str, int]]:
+    """The way that takes the fewest packets of those whose tables fit, and the entries of the fullest switch."""
+    entries: dict[str, int] = {}
+    for name in sorted(ways, key=lambda name: packets[name]):
+        entries[name] = _most_entries(network, sets_of(hosts, ways[name]))
+        if network.capacity is None or entries[name] <= network.capacity:
+            entries.setdefault(UNCHANGED, _most_entries(network, sets_of(hosts, ways[UNCHANGED])))
+            return name, entries
+    raise Refused(
+        f"the tables of {len(hosts):,} hosts in sets take {min(entries.values())} entries at the fullest switch, and "
+        f"table_capacity is {network.capacity}; fewer sets take fewer entries (--max-sets N), and header 'ipv6' none "
+        "for what nobody wants"
+    )
+
+
+def _most_entries(network: Network, sets: tuple[tuple[str, ...], ...]) -> int:
+    return max(map(len, Labelling.make(network.topology, HostSets(sets).assign).tables().values()))
+
+
+def write_sets(path: Path, made: LearnedSets, events: str, rule: Holdout) -> None:
+    """Write a file that `sets` in a scenario's `[index]` can name, with how it came about."""
+    about = {"start": made.start, "events": events, "held_back": rule.to_json()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(made.sets.to_json() | {LEARNED: about}) + "\n")
