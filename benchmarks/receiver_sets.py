@@ -37,7 +37,7 @@ from flowsieve.scenario.network_section import Network
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EVENTS, HOSTS, MANY_HOSTS, EACH = 60_000, 1_000, 5_000, 3
+EVENTS, HOSTS, MANY_HOSTS, EACH = 40_000, 1_000, 5_000, 3
 GROUPS, TOPICS, STRAY, WIDTH = 30, 8, 0.2, 0.24
 SENT = 3_000  # events that are sent through the network, for what links carry
 SCHEMA = Schema(tuple(Attribute(f"a{i}", "float", 0.0, 1.0) for i in range(12)))
@@ -98,7 +98,7 @@ def learned(spark: SparkSession, topology: Topology, load: Load) -> tuple[Learne
     events = spark.createDataFrame(frame).repartition(4).persist()
     events.count()
     start = time.perf_counter()
-    made = learn_sets(Network(topology, None, None, 1), SCHEMA, wanted, events, Holdout(0.2), None, watched)
+    made = learn_sets(Network(topology, None, None, 1), wanted, events, Holdout(0.2), None, watched)
     took = time.perf_counter() - start
     events.unpersist()
     return made, took

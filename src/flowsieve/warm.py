@@ -36,6 +36,10 @@ from flowsieve.pipeline.matching.statistics import add_events, empty_sums, of_su
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
+from flowsieve.pipeline.receiver_sets.audiences import Audiences
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants, audiences_of
+from flowsieve.pipeline.receiver_sets.learning import STARTS, SetSizes, learn
+from flowsieve.pipeline.receiver_sets.set_kernel import count_packets
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 
 SCHEMA = Schema.parse(
@@ -84,6 +88,7 @@ def warm() -> None:
         assert other.count_cover(wanted) and len(other.encode_batch(events).hi)
     _warm_planning(events)
     _warm_replay(events)
+    _warm_sets(events)
     boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
@@ -115,6 +120,17 @@ def _warm_replay(events: EventBatch) -> None:
     traffic = ReplayTraffic.none(snapshot.wiring)
     snapshot.send(events, np.zeros(len(events), np.int64), traffic)
     assert traffic.sent[0, 0] == len(events)
+
+
+def _warm_sets(events: EventBatch) -> None:
+    """Sets of hosts, learned from who wants the same events."""
+    wanted = [(f"h{n % 4}", Filter.parse(f"level >= {9 * n}", SCHEMA)) for n in range(8)]
+    wants, nobody = HostWants.of([f"h{n}" for n in range(4)], wanted), np.full(len(events), -1, np.int64)
+    found = wants.keys(events, nobody)
+    audiences, none = audiences_of(4, [*found], [*found.values()]), Audiences.of(4, [], [])
+    parts = np.stack([learn(audiences, none, SetSizes(2, 2), start) for start in STARTS])
+    for begin, host in wants.listed(events, nobody):
+        count_packets(begin, host, parts, 2, np.zeros(len(parts), np.int64))
 
 
 def _learned() -> tuple[IndexPlan, ...]:

@@ -84,9 +84,13 @@ def test_people_read_one_word_and_the_reasons(flowsieve: Command, scene: Any) ->
     assert "take dz" in private
 
 
-def test_tables_too_small_for_all_leave_nothing(flowsieve: Command, scene: Any) -> None:
+def test_tables_too_small_leave_what_fits_or_nothing(flowsieve: Command, scene: Any) -> None:
     wide(scene)
     scene.replace("[network]\n", "[network]\ntable_capacity = 1\n")
+    answer = flowsieve("advise", scene.scenario, "--json")
+    assert (answer.status, answer.json["recommended"]) == (0, "dz")
+    assert "whatever is subscribed; it has room for 1" in answer.json["headers"]["receivers"]["obstacle"]
+    scene.replace("table_capacity = 1", "table_capacity = 0")
     answer = flowsieve("advise", scene.scenario, "--json")
     assert (answer.status, answer.json["recommended"]) == (1, None)
     assert len(answer.json["reasons"]) == 3

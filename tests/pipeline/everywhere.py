@@ -26,8 +26,9 @@ from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
 from flowsieve.pipeline.receiver_sets.audiences import Audiences
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants
 from flowsieve.pipeline.receiver_sets.learning import SetSizes
-from flowsieve.pipeline.receiver_sets.spark_sets import HostWants, count_packets, learn_on
+from flowsieve.pipeline.receiver_sets.spark_sets import count_packets, learn_on
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
 from flowsieve.pipeline.replay.replay import at_hosts, replay
 from flowsieve.pipeline.runtime.spark_sample import SparkSample

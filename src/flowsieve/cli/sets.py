@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +14,8 @@ from flowsieve.errors import BadInput
 from flowsieve.pipeline.runtime.work import Work, working
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from flowsieve.content.filter import Filter
+    from flowsieve.pipeline.reading.ingest import IngestedEvents
     from flowsieve.scenario.read import Scenario
 
 EXAMPLE = (
@@ -63,20 +61,26 @@ def sets(
         raise BadInput(f"--max-sets is {max_sets}; right is a number of sets from 1 on")
     with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.planning.holdout import Holdout, fingerprint
-        from flowsieve.pipeline.receiver_sets.learned_sets import learn_sets, set_sizes, write_sets
+        from flowsieve.pipeline.reading.ingest import joined_events
+        from flowsieve.pipeline.receiver_sets.learned_sets import learn_sets, write_sets
+        from flowsieve.pipeline.receiver_sets.learning import set_sizes
 
         reached = [host for host in setting.topology.hosts if setting.topology.reachable(host)]
         set_sizes(len(reached), max_sets)  # says what is wrong before anything is read
         wanted = _wanted(work, setting, subscriptions, reached)
-        good, accounts = _events(work, setting, events)
+        intakes = _events(work, setting, events)
+        good = joined_events(intakes)
         with work.watched("reading"):
             rule, name = Holdout.latest(good, hold_back), fingerprint(good)
-        made = learn_sets(setting, setting.schema, wanted, good, rule, max_sets, work.watched)
+        made = learn_sets(setting, wanted, good, rule, max_sets, work.watched)
         write_sets(out, made, name, rule)
         result: dict[str, Any] = made.to_json() | {
             "held_back": rule.text,
             "written": str(out),
-            "read": {"events": accounts, "subscriptions": len(wanted)},
+            "read": {
+                "events": {intake.path: intake.account.to_json() for intake in intakes},
+                "subscriptions": len(wanted),
+            },
             "seconds": time.monotonic() - started,
         }
     view.answer(as_json, result, lambda: plan_view.sets(result))
@@ -101,16 +105,12 @@ def _wanted(work: Work, setting: Scenario, path: Path | None, hosts: list[str]) 
     return found
 
 
-def _events(work: Work, setting: Scenario, path: Path | None) -> tuple[DataFrame, dict[str, Any]]:
-    """The events of a file, or of all the scenario's steps, and what became of their rows."""
+def _events(work: Work, setting: Scenario, path: Path | None) -> list[IngestedEvents]:
+    """The events of a file, or of each of the scenario's steps."""
     from flowsieve.scenario.read import EventStep
 
-    paths = (
-        [path] if path is not None else [step.source for step in setting.steps if isinstance(step, EventStep)]
-    )
+    own = [step.source for step in setting.steps if isinstance(step, EventStep)]
+    paths = own if path is None else [path]
     if not paths:
         raise BadInput("the scenario's steps have no events; give --events E", place=str(setting.path))
-    read = [work.events(each, setting.schema) for each in paths]
-    frames = [each.events for each in read]
-    joined = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
-    return joined, {str(each.path): each.account.to_json() for each in read}
+    return [work.events(each, setting.schema) for each in paths]

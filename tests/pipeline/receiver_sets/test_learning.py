@@ -12,12 +12,11 @@ from plan_workloads import SCHEMA, events_of, filters_of
 from flowsieve.network.generators import line
 from flowsieve.network.locality import hosts_by_locality
 from flowsieve.network.tree import center_tree
-from flowsieve.pipeline.evaluation.evaluation import Bench
 from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.receiver_sets import set_kernel as kernel
 from flowsieve.pipeline.receiver_sets.audiences import Audiences, subtrees
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants
 from flowsieve.pipeline.receiver_sets.learning import STARTS, SetSizes, improved, learn
-from flowsieve.pipeline.receiver_sets.spark_sets import HostWants
 
 
 def drawn(seed: int, hosts: int = 11, number: int = 25) -> Audiences:
@@ -92,7 +91,7 @@ def test_audiences_are_the_hosts_whose_subscriptions_match_but_for_the_publisher
     source = np.arange(300, dtype=np.int64) % 9 - 1
     boxes = BoxTable.of(SCHEMA, filters)
     wants = HostWants(tuple("abcdefg"), boxes, home)
-    begin, host = wants.audiences(Bench.of((), boxes), events, source)
+    ((begin, host),) = wants.listed(events, source)
     plain = plain_sets.audiences_of(boxes.matches(boxes.points(events)), home.tolist(), source.tolist())
     assert [host[a:b].tolist() for a, b in pairwise(begin)] == plain
     parts = np.stack([np.arange(7) // 2, np.arange(7) % 3]).astype(np.int64)

@@ -16,14 +16,19 @@ from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, Refused
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.shares import Shares
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.bloom import HEADER as BLOOM_HEADER
 from flowsieve.header.receivers import HEADER as RECEIVERS_HEADER
+from flowsieve.network.locality import hosts_by_locality
+from flowsieve.network.tree import center_tree
 from flowsieve.pipeline.advice.recommendation import BLOOM, DZ, RECEIVERS, HeaderTrial
 from flowsieve.pipeline.evaluation.evaluation import CHUNK, Bench
 from flowsieve.pipeline.matching.boxes import BoxTable
+from flowsieve.pipeline.receiver_sets.host_wants import WORD, HostWants, audiences_of, sets_of
+from flowsieve.pipeline.receiver_sets.learning import STARTS, learn, places_of, set_sizes
 from flowsieve.scenario.index_section import (
     DEFAULT_FILTERS_PER_PACKET,
     BloomSection,
@@ -95,31 +100,52 @@ def _published(events: EventBatch, offers: Sequence[Request]) -> EventBatch:
         assert offer.filter is not None
         held = offer.filter.matches_batch(events)
         may[offer.endpoint] = may[offer.endpoint] | held if offer.endpoint in may else held
-    hosts = events.hosts.copy()
+    hosts, names = events.hosts.copy(), [*may]
+    for at in np.flatnonzero(hosts == "").tolist():
+        turn = [names[(at + i) % len(names)] for i in range(len(names))]
+        hosts[at] = next((name for name in turn if may[name][at]), "")
     good = np.zeros(len(events), np.bool_)
-    names = [*may]
-    for at, host in enumerate(hosts.tolist()):
-        if not host:
-            turn = [names[(at + i) % len(names)] for i in range(len(names))]
-            hosts[at] = next((name for name in turn if may[name][at]), "")
-        good[at] = hosts[at] in may and may[hosts[at]][at]
+    for name, held in may.items():
+        good |= held & (hosts == name)
     return replace(events, hosts=hosts).take(good)
 
 
-def indexes(setting: Scenario, earlier: EventBatch) -> dict[str, IndexSection | LabelSection]:
+def indexes(load: TriedLoad) -> dict[str, IndexSection | LabelSection]:
     """The three ways; the one that the scenario has keeps its settings."""
-    own, path, schema = setting.index, setting.path, setting.schema
-    sample = earlier if len(earlier) else None
+    own, path, schema = load.setting.index, load.setting.path, load.setting.schema
+    sample = load.earlier if len(load.earlier) else None
     dz = own if isinstance(own, IndexSection) else regular_index(path, schema)
     receivers = own if isinstance(own, ReceiverSection) else ReceiverSection(path, schema, RECEIVERS_HEADER)
+    if receivers.sets is None:
+        receivers = replace(receivers, sets=_learned(load))
     copies = Shares(DEFAULT_FILTERS_PER_PACKET)
     bloom = own if isinstance(own, BloomSection) else BloomSection(path, schema, BLOOM_HEADER, copies)
     return {DZ: replace(dz, sample=dz.sample or sample), RECEIVERS: receivers, BLOOM: bloom}
 
 
+def _learned(load: TriedLoad) -> HostSets | None:
+    """Sets learned from the earlier events, where a network has more hosts than one has room for."""
+    topology, tree = load.setting.topology, center_tree(load.setting.topology)
+    hosts = hosts_by_locality(topology, tree)
+    wanted = [(each.endpoint, each.filter) for each in load.wishes if each.filter is not None]
+    try:
+        sizes = set_sizes(len(hosts))
+    except BadInput:  # one set will do, or none
+        return None
+    nobody = np.full(len(load.earlier), -1, np.int64)
+    found = HostWants.of(hosts, wanted).keys(load.earlier, nobody)
+    shared = {key: times for key, times in found.items() if len(key) > WORD.itemsize}
+    if not shared:
+        return None
+    audiences = audiences_of(len(hosts), [*shared], [*shared.values()])
+    places = places_of(hosts, topology, tree, len(load.earlier))
+    parts = [learn(audiences, places, sizes, start) for start in STARTS]
+    return HostSets(sets_of(hosts, min(parts, key=audiences.cost)))
+
+
 def try_all(load: TriedLoad, watch: Watcher = silent) -> dict[str, HeaderTrial]:
     """What each of the three costs."""
-    ways = indexes(load.setting, load.earlier)
+    ways = indexes(load)
     trials = {}
     for done, (name, index) in enumerate(ways.items()):
         watch("trials", done, len(ways))
@@ -138,14 +164,16 @@ def _tried(load: TriedLoad, index: IndexSection | LabelSection) -> HeaderTrial:
     first, last = load.wishes[:-ONE_BY_ONE], load.wishes[-ONE_BY_ONE:]
     steps = (_asking(load.setting, (*load.offers, *first)),)
     stage = Stage(Scenario(**network, index=index, steps=steps))
-    stage.serve(steps[0])
-    in_all, busiest = _one_by_one(stage, load.setting, last)
+    try:
+        stage.serve(steps[0])
+        in_all, busiest = _one_by_one(stage, load.setting, last)
+    except BadInput as error:  # the exact cover of a filter that has too many dz
+        return HeaderTrial(str(error))
     played = Played(stage)
     publish(played, EventStep(load.setting.path, load.later))
     counts = played.counts
     sent, wanted = max(1, counts.events - counts.rejected), max(1, counts.wanted)
     over_links = sum(stage.network.link_packets.values())
-    labelled = isinstance(index, LabelSection)
     return HeaderTrial(
         unwanted_per_wanted=counts.false_positives / wanted,
         packets_per_event=len(played.packets.joined()["event"]) / sent,
@@ -155,8 +183,10 @@ def _tried(load: TriedLoad, index: IndexSection | LabelSection) -> HeaderTrial:
         operations_per_request=in_all,
         operations_busiest_switch=busiest,
         refused=len(stage.refused),
-        filters_held=_most_held(stage) if labelled else 0,
-        publisher_us_per_event=_matching_us(load) if labelled else _encoding_us(index, load.later),
+        filters_held=0 if isinstance(index, IndexSection) else _most_held(stage),
+        publisher_us_per_event=_encoding_us(index, load.later)
+        if isinstance(index, IndexSection)
+        else _matching_us(load),
         sets=stage.plane.figures().get("sets"),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,25 +13,20 @@ import numpy as np
 from pyspark.sql import functions as F
 
 from flowsieve.content.filter import Filter
-from flowsieve.content.schema import Schema
-from flowsieve.errors import BadInput, Refused
+from flowsieve.errors import Refused
 from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.labelling import Labelling
-from flowsieve.header.receivers import HEADER, MOST_SETS
-from flowsieve.header.tag import POOLS
 from flowsieve.network.locality import hosts_by_locality
 from flowsieve.network.tree import center_tree
-from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.planning.holdout import Holdout
-from flowsieve.pipeline.receiver_sets.audiences import Numbers, subtrees
-from flowsieve.pipeline.receiver_sets.learning import LOCALITY, SCALE, SetSizes, neighbour_sets
+from flowsieve.pipeline.receiver_sets.audiences import Numbers
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants, sets_of
+from flowsieve.pipeline.receiver_sets.learning import SetSizes, neighbour_sets, places_of, set_sizes
 from flowsieve.pipeline.receiver_sets.spark_sets import (
-    HostWants,
     Learned,
     PacketCount,
     count_packets,
     learn_on,
-    sets_of,
 )
 from flowsieve.scenario.network_section import Network
 
@@ -81,32 +76,9 @@ class LearnedSets:
         }
 
 
-def set_sizes(hosts: int, max_sets: int | None = None) -> SetSizes:
-    """How many sets there may be, and of how many hosts: as many as their numbers can tell, or as asked for."""
-    group = POOLS[HEADER][0].group
-    room = group.width - group.length
-    bits = next((bits for bits in range(MOST_SETS.bit_length()) if hosts <= (room - bits) << bits), None)
-    if bits is None:
-        raise BadInput(
-            f"the network has {hosts:,} hosts; labels have room for {MOST_SETS:,} sets, and no more"
-        )
-    if bits == 0:
-        raise BadInput(
-            f"the network has {hosts:,} hosts, and one set has room for {room}: there is nothing to learn"
-        )
-    sizes = SetSizes(min(1 << bits, max_sets or 1 << bits), room - bits)
-    if sizes.sets * sizes.most < hosts:
-        least = -(-hosts // sizes.most)
-        raise BadInput(
-            f"--max-sets is {max_sets}; {hosts:,} hosts in sets of {sizes.most} take {least}; right is {least} or more"
-        )
-    return sizes
-
-
 def learn_sets(
     network: Network,
-    schema: Schema,
-    wanted: Iterable[tuple[str, Filter]],
+    wanted: Sequence[tuple[str, Filter]],
     events: DataFrame,
     rule: Holdout,
     max_sets: int | None,
@@ -116,14 +88,11 @@ def learn_sets(
     topology, tree = network.topology, center_tree(network.topology)
     hosts = hosts_by_locality(topology, tree)
     sizes = set_sizes(len(hosts), max_sets)
-    number = {host: at for at, host in enumerate(hosts)}
-    asked = [*wanted]
-    home = np.array([number[host] for host, _ in asked], np.int64)
-    wants = HostWants(hosts, BoxTable.of(schema, [filter for _, filter in asked]), home)
+    wants = HostWants.of(hosts, wanted)
     planned_on = rule.planned_on(events)
     chooses = F.pmod(F.xxhash64(F.lit(23), F.col("id")), F.lit(CHOOSING)) == 0
     with watched("learning"):
-        places = subtrees(hosts, topology, tree, SCALE * planned_on.count() // LOCALITY)
+        places = places_of(hosts, topology, tree, planned_on.count())
         learned = learn_on(planned_on.where(~chooses), wants, places, sizes)
     ways: dict[str, Numbers] = {UNCHANGED: neighbour_sets(len(hosts), sizes.most), **learned.parts}
     with watched("choosing"):

@@ -6,12 +6,18 @@ fills one set after the other, or takes neighbours; then hosts move and change p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from flowsieve.errors import BadInput
+from flowsieve.header.receivers import HEADER, MOST_SETS
+from flowsieve.header.tag import POOLS
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import SpanningTree
 from flowsieve.pipeline.receiver_sets import set_kernel as kernel
-from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers
+from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers, subtrees
 
 ROUNDS = 30
 ENOUGH = 10_000  # a round that saves less than such a part of the cost is the last
@@ -30,9 +36,36 @@ class SetSizes:
     most: int
 
 
+def set_sizes(hosts: int, max_sets: int | None = None) -> SetSizes:
+    """How many sets there may be, and of how many hosts: as many as their numbers can tell, or as asked for."""
+    group = POOLS[HEADER][0].group
+    room = group.width - group.length
+    bits = next((bits for bits in range(MOST_SETS.bit_length()) if hosts <= (room - bits) << bits), None)
+    if bits is None:
+        raise BadInput(
+            f"the network has {hosts:,} hosts; labels have room for {MOST_SETS:,} sets, and no more"
+        )
+    if bits == 0:
+        raise BadInput(
+            f"the network has {hosts:,} hosts, and one set has room for {room}: there is nothing to learn"
+        )
+    sizes = SetSizes(min(1 << bits, max_sets or 1 << bits), room - bits)
+    if sizes.sets * sizes.most < hosts:
+        least = -(-hosts // sizes.most)
+        raise BadInput(
+            f"--max-sets is {max_sets}; {hosts:,} hosts in sets of {sizes.most} take {least}; right is {least} or more"
+        )
+    return sizes
+
+
 def neighbour_sets(hosts: int, most: int) -> Numbers:
     """The set of each host, hosts being numbered in the order of the tree: neighbours share one."""
     return np.arange(hosts, dtype=np.int64) // most
+
+
+def places_of(hosts: Sequence[str], topology: Topology, tree: SpanningTree, events: int) -> Audiences:
+    """What places count beside so many events: the hosts beyond each edge of the tree."""
+    return subtrees(hosts, topology, tree, SCALE * events // LOCALITY)
 
 
 def learn(audiences: Audiences, places: Audiences, sizes: SetSizes, start: str) -> Numbers:

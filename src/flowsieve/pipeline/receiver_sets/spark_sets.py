@@ -7,10 +7,8 @@ they are split.
 from __future__ import annotations
 
 import pickle
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +17,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from flowsieve.content.event import EventBatch
-from flowsieve.pipeline.evaluation.evaluation import CHUNK, Bench, bench_of
-from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.receiver_sets import set_kernel as kernel
 from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers
+from flowsieve.pipeline.receiver_sets.host_wants import WORD, HostWants, audiences_of
 from flowsieve.pipeline.receiver_sets.learning import STARTS, SetSizes, learn
 from flowsieve.pipeline.runtime.batches import event_batch
 from flowsieve.pipeline.runtime.sums import SumRow, summed
@@ -32,43 +29,7 @@ if TYPE_CHECKING:
 
 MOST_AUDIENCES = 100_000  # that sets are learned from: the most frequent ones
 MOST_MEMBERS = 1_000_000  # of all these together
-WORD = np.dtype("<i4")  # a host's number in an audience's key
-
-
-@dataclass(frozen=True, eq=False)
-class HostWants:
-    """What the hosts of a network want: the boxes of all subscriptions, and the number of the host of each."""
-
-    hosts: tuple[str, ...]
-    boxes: BoxTable
-    home: Numbers
-
-    def columns(self, events: DataFrame) -> list[str]:
-        """What has to be known of events: their attributes, and who published them where that is told."""
-        names = self.boxes.schema.names
-        return [*names, *(name for name in ("host",) if name in events.columns and name not in names)]
-
-    def listed(self, batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
-        """Of some events at a time, the hosts that want each: where they begin in a list, and the list."""
-        events, source = event_batch(self.boxes.schema, batch), self._source(batch)
-        bench = bench_of(self.boxes.digest, (), self.boxes)
-        for at in range(0, len(events), CHUNK):
-            rows = np.arange(at, min(at + CHUNK, len(events)))
-            yield self.audiences(bench, events.take(rows), source[rows])
-
-    def audiences(self, bench: Bench, events: EventBatch, source: Numbers) -> tuple[Numbers, Numbers]:
-        """The hosts, but for the publisher, that want each event."""
-        matched = bench.matched(events, lists=True)
-        begin, out = np.empty(len(events) + 1, np.int64), np.empty(matched.start[-1], np.int64)
-        kernel.list_audiences(matched.start, matched.who, self.home, source, begin, out)
-        return begin, out[: begin[-1]]
-
-    def _source(self, batch: pa.RecordBatch) -> Numbers:
-        if "host" not in batch.schema.names or "host" in self.boxes.schema:
-            return np.full(batch.num_rows, kernel.NOWHERE, np.int64)
-        found = pc.index_in(batch.column("host"), value_set=pa.array(self.hosts, pa.string()))
-        source: Numbers = pc.fill_null(found, kernel.NOWHERE).to_numpy(zero_copy_only=False).astype(np.int64)
-        return source
+HOST = "host"  # the column of who published an event
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +48,13 @@ def learn_on(events: DataFrame, wants: HostWants, places: Audiences, sizes: SetS
 
     def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found: Counter[bytes] = Counter()
-            for begin, host in wants.listed(batch):
-                members = host.astype(WORD)
-                ends = begin.tolist()
-                found.update(members[first:last].tobytes() for first, last in pairwise(ends))
+            found = wants.keys(*_published(wants, batch))
             keys = pa.array([*found], pa.binary())
             yield pa.RecordBatch.from_pydict(
                 {"audience": keys, "events": pa.array([*found.values()], pa.int64())}
             )
 
-    listed = events.select(*wants.columns(events)).mapInArrow(gather, "audience binary, events bigint")
+    listed = events.select(*_columns(wants, events)).mapInArrow(gather, "audience binary, events bigint")
     known = listed.groupBy("audience").agg(F.sum("events").alias("events")).persist()
     try:
         shared = F.length("audience") > WORD.itemsize
@@ -129,17 +86,14 @@ def _searched(chosen: DataFrame, hosts: int, places: Audiences, sizes: SetSizes)
             keys += batch.column("audience").to_pylist()
             weight += batch.column("events").to_pylist()
         if keys:
-            start = np.cumsum([0, *(len(key) // WORD.itemsize for key in keys)]).astype(np.int64)
-            host = np.frombuffer(b"".join(keys), WORD).astype(np.int64)
-            found = pickle.dumps((start, host, np.array(weight, np.int64)))
+            found = pickle.dumps((keys, weight))
             for number in range(len(names)):
                 yield pa.RecordBatch.from_pydict({"start": [number], "known": pa.array([found], pa.binary())})
 
     def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number, known in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                start, host, weight = pickle.loads(known)
-                audiences = Audiences.joined(hosts, start, host, weight)
+                audiences = audiences_of(hosts, *pickle.loads(known))
                 part = learn(audiences, places, sizes, names[number])
                 yield pa.RecordBatch.from_pydict(
                     {"start": [number], "part": pa.array([part], pa.list_(pa.int64()))}
@@ -173,12 +127,12 @@ def count_packets(events: DataFrame, wants: HostWants, ways: Mapping[str, Number
     def count(batches: Iterator[pa.RecordBatch]) -> SumRow:
         sums = _nothing(parts)
         for batch in batches:
-            for begin, host in wants.listed(batch):
+            for begin, host in wants.listed(*_published(wants, batch)):
                 sums["events"] += np.array([len(begin) - 1, np.count_nonzero(np.diff(begin))])
                 kernel.count_packets(begin, host, parts, sets, sums["packets"])
         return sums
 
-    row: dict[str, Any] = summed(events.select(*wants.columns(events)), count, _nothing(parts))
+    row: dict[str, Any] = summed(events.select(*_columns(wants, events)), count, _nothing(parts))
     events_there, wanted = row["events"].tolist()
     return PacketCount(events_there, wanted, dict(zip(ways, row["packets"].tolist(), strict=True)))
 
@@ -187,9 +141,16 @@ def _nothing(parts: Numbers) -> dict[str, Numbers]:
     return {"events": np.zeros(2, np.int64), "packets": np.zeros(len(parts), np.int64)}
 
 
-def sets_of(hosts: Sequence[str], part: Numbers) -> tuple[tuple[str, ...], ...]:
-    """Hosts by their sets, none of which is empty."""
-    rows: dict[int, list[str]] = {}
-    for host, number in zip(hosts, part.tolist(), strict=True):
-        rows.setdefault(number, []).append(host)
-    return tuple(tuple(rows[number]) for number in sorted(rows))
+def _columns(wants: HostWants, events: DataFrame) -> list[str]:
+    """What has to be known of events: their attributes, and who published them where that is told."""
+    names = wants.boxes.schema.names
+    return [*names, *(name for name in (HOST,) if name in events.columns and name not in names)]
+
+
+def _published(wants: HostWants, batch: pa.RecordBatch) -> tuple[EventBatch, Numbers]:
+    """The events of a batch, and the number of the host that published each, if it is told."""
+    events = event_batch(wants.boxes.schema, batch)
+    if HOST not in batch.schema.names or HOST in wants.boxes.schema:
+        return events, np.full(len(events), kernel.NOWHERE, np.int64)
+    found = pc.index_in(batch.column(HOST), value_set=pa.array(wants.hosts, pa.string()))
+    return events, pc.fill_null(found, kernel.NOWHERE).to_numpy(zero_copy_only=False).astype(np.int64)
