@@ -145,3 +145,27 @@ def test_sets_that_do_not_suit_the_network_are_named_where_the_scenario_names_th
         assert answer.status == 2
         assert said in " ".join(answer.err.split())
     assert "sets.json" in answer.err
+
+
+def test_advice_reads_files_as_the_pipeline_does_and_learns_sets_where_it_takes_several(
+    spark: SparkSession, folder: Path, flowsieve: Flowsieve, tmp_path: Path
+) -> None:
+    network = tmp_path / "network.toml"
+    text = (folder / "scenario.toml").read_text().partition("[[step]]")[0]
+    network.write_text(text.replace('header = "receivers"\nsets = "sets.json"\n', ""))
+    for name, rows in (("wishes", 120), ("events", 400)):
+        lines = (folder / f"{name}.csv").read_text().splitlines()[: rows + 1]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    files = ["--events", tmp_path / "events.csv", "--subscriptions", tmp_path / "wishes.csv"]
+    answer = flowsieve("advise", network, *files, "--publishers", 2, "--json")
+    assert answer.status == 0, answer.err
+    found = answer.json
+    assert found["recommended"] in found["headers"]
+    load = found["workload"]
+    assert (load["hosts"], load["publishers"]) == (HOSTS, 2)
+    assert load["subscriptions"] == {"given": 120, "used": 120}
+    assert sum(load["events"].values()) == 400
+    row = found["headers"]["receivers"]
+    assert (row["unwanted_per_wanted"], row["operations_per_request"]) == (0, 0)
+    assert 3 <= row["sets"] <= 4
+    assert row["filters_held"] == 120

@@ -57,7 +57,7 @@ def advise(
     settings of the one that it names.
     """
     started = time.monotonic()
-    from flowsieve.pipeline.advice.recommendation import OVS_RATIO, Circumstances, recommend
+    from flowsieve.pipeline.advice.recommendation import OVS_RATIO, TOLD, Circumstances, recommend
     from flowsieve.pipeline.advice.trials import try_all
     from flowsieve.scenario.read import read_scenario
 
@@ -75,7 +75,8 @@ def advise(
         "recommended": advice.recommended,
         "reasons": list(advice.reasons),
         "headers": {
-            name: trial.to_json() | {"ovs_packets_ratio": OVS_RATIO[name]} for name, trial in trials.items()
+            name: trial.to_json() | {"told": TOLD[name], "ovs_packets_ratio": OVS_RATIO[name]}
+            for name, trial in trials.items()
         },
         "workload": {
             "switches": len(setting.topology.switches),

@@ -9,12 +9,6 @@ from rich.text import Text
 
 from flowsieve.cli import view
 
-TELLS = {
-    "dz": "publishers learn no filter; a switch's entries tell what is wanted behind each of its ports",
-    "receivers": "a publisher holds the filters, with their hosts, that overlap what it advertises; "
-    "a packet tells for whom it is",
-    "bloom": "a publisher holds the filters that overlap what it advertises; a packet tells which it may match",
-}
 LINES = (
     ("unwanted copies per wanted one", "unwanted_per_wanted", "{:.3g}"),
     ("packets a publisher sends per event", "packets_per_event", "{:.3g}"),
@@ -45,7 +39,7 @@ def advice(result: Mapping[str, Any]) -> None:
     ]
     view.table(("", *headers), rows, most=len(rows))
     view.out.print()
-    view.out.print(view.facts({f"with {name}": TELLS[name] for name in headers}))
+    view.out.print(view.facts({f"with {name}": row["told"] for name, row in headers.items()}))
     view.out.print()
     taken = result["recommended"]
     view.out.print(

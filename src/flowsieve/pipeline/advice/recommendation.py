@@ -25,6 +25,14 @@ OVS_RATIO: Mapping[str, str | None] = {
     BLOOM: None,
 }
 
+# Who learns whose filters.
+TOLD = {
+    DZ: "publishers learn no filter; a switch's entries tell what is wanted behind each of its ports",
+    RECEIVERS: "a publisher holds the filters, with their hosts, that overlap what it advertises; "
+    "a packet tells for whom it is",
+    BLOOM: "a publisher holds the filters that overlap what it advertises; a packet tells which it may match",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderTrial:
