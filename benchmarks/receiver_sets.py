@@ -31,6 +31,7 @@ from flowsieve.network.locality import sets_by_locality
 from flowsieve.network.topology import Topology
 from flowsieve.pipeline.planning.holdout import Holdout
 from flowsieve.pipeline.receiver_sets.learned_sets import LearnedSets, learn_sets
+from flowsieve.pipeline.receiver_sets.learning import LINKS
 from flowsieve.pipeline.runtime.spark_session import session
 from flowsieve.scenario.network_section import Network
 
@@ -98,7 +99,7 @@ def learned(spark: SparkSession, topology: Topology, load: Load) -> tuple[Learne
     events = spark.createDataFrame(frame).repartition(4).persist()
     events.count()
     start = time.perf_counter()
-    made = learn_sets(Network(topology, None, None, 1), wanted, events, Holdout(0.2), None, watched)
+    made = learn_sets(Network(topology, None, None, 1), wanted, events, Holdout(0.2), None, LINKS, watched)
     took = time.perf_counter() - start
     events.unpersist()
     return made, took

@@ -36,10 +36,10 @@ from flowsieve.pipeline.matching.statistics import add_events, empty_sums, of_su
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
-from flowsieve.pipeline.receiver_sets.audiences import Audiences
 from flowsieve.pipeline.receiver_sets.host_wants import HostWants, audiences_of
-from flowsieve.pipeline.receiver_sets.learning import STARTS, SetSizes, learn
+from flowsieve.pipeline.receiver_sets.learning import LINKS, STARTS, SetSizes, learn
 from flowsieve.pipeline.receiver_sets.set_kernel import count_packets
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 
 SCHEMA = Schema.parse(
@@ -127,10 +127,14 @@ def _warm_sets(events: EventBatch) -> None:
     wanted = [(f"h{n % 4}", Filter.parse(f"level >= {9 * n}", SCHEMA)) for n in range(8)]
     wants, nobody = HostWants.of([f"h{n}" for n in range(4)], wanted), np.full(len(events), -1, np.int64)
     found = wants.keys(events, nobody)
-    audiences, none = audiences_of(4, [*found], [*found.values()]), Audiences.of(4, [], [])
-    parts = np.stack([learn(audiences, none, SetSizes(2, 2), start) for start in STARTS])
+    audiences, places = (
+        audiences_of(4, [*found], [*found.values()]),
+        TreePlaces(4, np.array([1]), np.array([3])),
+    )
+    parts = np.stack([learn(audiences, places, SetSizes(2, 2), start, LINKS) for start in STARTS])
+    counts = np.zeros((2, len(parts)), np.int64)
     for begin, host in wants.listed(events, nobody):
-        count_packets(begin, host, parts, 2, np.zeros(len(parts), np.int64))
+        count_packets(begin, host, parts, 2, *places.above(), len(places), *counts)
 
 
 def _learned() -> tuple[IndexPlan, ...]:

@@ -25,10 +25,10 @@ from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
 from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
-from flowsieve.pipeline.receiver_sets.audiences import Audiences
 from flowsieve.pipeline.receiver_sets.host_wants import HostWants
 from flowsieve.pipeline.receiver_sets.learning import SetSizes
 from flowsieve.pipeline.receiver_sets.spark_sets import count_packets, learn_on
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
 from flowsieve.pipeline.replay.replay import at_hosts, replay
 from flowsieve.pipeline.runtime.spark_sample import SparkSample
@@ -80,8 +80,9 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     home = np.arange(SUBSCRIPTIONS, dtype=np.int64) % HOSTS
     wants = HostWants(tuple(f"h{i}" for i in range(HOSTS)), wanted.boxes, home)
     with phase(spark, "sets"):
-        learned = learn_on(events, wants, Audiences.of(HOSTS, [], []), SetSizes(4, 8))
-        packets = count_packets(events, wants, learned.parts)
+        places = TreePlaces(HOSTS, np.array([0, 10]), np.array([10, 30]))
+        learned = learn_on(events, wants, places, SetSizes(4, 8), 0.1)
+        packets = count_packets(events, wants, places, learned.parts)
     setting = read_scenario(Path(scenario_file))
     sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
     with phase(spark, "replay"):
@@ -104,7 +105,7 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
             for method, score in zip((*METHODS, "weighed", "cut"), scores, strict=True)
         },
         "sets": {name: part.tolist() for name, part in learned.parts.items()},
-        "packets": [packets.events, packets.wanted, packets.packets],
+        "packets": [packets.events, packets.wanted, packets.packets, packets.crossings],
         "replayed": {key: value for key, value in replayed.to_json().items() if key != "executors"},
         "schema": schema.to_json(),
         "read": content(intake.events),

@@ -54,7 +54,7 @@ def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) ->
 def sets(result: Mapping[str, Any]) -> None:
     on, judged = result["learned_on"], result["judged_on"]
     packets, entries = result["packets_per_event"], result["entries_max"]
-    size = result["hosts_per_set"]
+    over, size = result["link_packets_per_event"], result["hosts_per_set"]
     about: view.Facts = {
         "sets": f"{result['sets']} of {result['hosts']:,} hosts, at most {size['most']} in each, which has room for "
         f"{size['room']}; start: {result['start']}",
@@ -67,6 +67,7 @@ def sets(result: Mapping[str, Any]) -> None:
     }
     view.out.print(view.facts(about))
     rows = [
-        (name, f"{packets[name]:.3f}", f"{entries[name]:,}" if name in entries else "") for name in packets
+        (name, f"{packets[name]:.3f}", f"{over[name]:.3f}", f"{entries[name]:,}" if name in entries else "")
+        for name in packets
     ]
-    view.table(("sets", "packets per event", "entries at most"), rows)
+    view.table(("sets", "packets per event", "over links", "entries at most"), rows)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flowsieve.pipeline.reading.ingest import IngestedEvents
     from flowsieve.scenario.read import Scenario
 
+MOST_LINKS = 100
 EXAMPLE = (
     "scenario.toml --events out/w/events.parquet --subscriptions out/w/subscriptions.parquet --out sets.json"
 )
@@ -40,6 +41,9 @@ def sets(
     max_sets: Annotated[
         int | None, option("N", "At most so many sets; by default as many as cost no further bit.")
     ] = None,
+    links: Annotated[
+        float, option("W", "What a packet over a link counts against one that a publisher sends.")
+    ] = 0.1,
     hold_back: Annotated[
         float, option("SHARE", "The share of events to judge the sets by, the latest ones.")
     ] = 0.2,
@@ -59,6 +63,10 @@ def sets(
     setting = read_workload(scenario)
     if max_sets is not None and max_sets < 1:
         raise BadInput(f"--max-sets is {max_sets}; right is a number of sets from 1 on")
+    if not 0 <= links <= MOST_LINKS:
+        raise BadInput(
+            f"--links is {links}; right is a number from 0, where links do not matter, to {MOST_LINKS}"
+        )
     with working(view.progress, master, max_bad, time_column) as work:
         from flowsieve.pipeline.planning.holdout import Holdout, fingerprint
         from flowsieve.pipeline.reading.ingest import joined_events
@@ -72,7 +80,7 @@ def sets(
         good = joined_events(intakes)
         with work.watched("reading"):
             rule, name = Holdout.latest(good, hold_back), fingerprint(good)
-        made = learn_sets(setting, wanted, good, rule, max_sets, work.watched)
+        made = learn_sets(setting, wanted, good, rule, max_sets, links, work.watched)
         write_sets(out, made, name, rule)
         result: dict[str, Any] = made.to_json() | {
             "held_back": rule.text,

@@ -28,7 +28,8 @@ from flowsieve.pipeline.advice.recommendation import BLOOM, DZ, RECEIVERS, Heade
 from flowsieve.pipeline.evaluation.evaluation import CHUNK, Bench
 from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.receiver_sets.host_wants import WORD, HostWants, audiences_of, sets_of
-from flowsieve.pipeline.receiver_sets.learning import STARTS, learn, places_of, set_sizes
+from flowsieve.pipeline.receiver_sets.learning import LINKS, STARTS, learn, set_sizes
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.scenario.index_section import (
     DEFAULT_FILTERS_PER_PACKET,
     BloomSection,
@@ -138,8 +139,8 @@ def _learned(load: TriedLoad) -> HostSets | None:
     if not shared:
         return None
     audiences = audiences_of(len(hosts), [*shared], [*shared.values()])
-    places = places_of(hosts, topology, tree, len(load.earlier))
-    parts = [learn(audiences, places, sizes, start) for start in STARTS]
+    places = TreePlaces.of(hosts, topology, tree)
+    parts = [learn(audiences, places, sizes, start, LINKS) for start in STARTS]
     return HostSets(sets_of(hosts, min(parts, key=audiences.cost)))
 
 

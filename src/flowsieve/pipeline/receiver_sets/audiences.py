@@ -8,9 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree
-
 Numbers = NDArray[np.int64]
 
 
@@ -49,7 +46,7 @@ class Audiences:
     def hosts(self) -> int:
         return len(self.first) - 1
 
-    def with_more(self, more: Audiences, scale: int) -> Audiences:
+    def with_more(self, more: Audiences, scale: int = 1) -> Audiences:
         """These, each of which counts so many times what it did, and others."""
         return Audiences.joined(
             self.hosts,
@@ -63,21 +60,6 @@ class Audiences:
         sets = int(part.max(initial=0)) + 1
         touched = np.unique(_owners(self.start) * sets + part[self.host]) // sets
         return int(self.weight[touched].sum())
-
-
-def subtrees(hosts: Sequence[str], topology: Topology, tree: SpanningTree, weight: int) -> Audiences:
-    """The hosts beyond each edge of a tree, which all count as much together as `weight` says.
-
-    A set that is there beyond an edge costs entries at its ends, and packets of it that cross.
-    """
-    number = {host: at for at, host in enumerate(hosts)}
-    below: dict[str, list[int]] = {switch: [] for switch in tree.switches}
-    for switch in reversed(tree.switches):
-        below[switch] += [number[name] for name in topology.attached_at(switch) if name in number]
-        if switch in tree.parent:
-            below[tree.parent[switch]] += below[switch]
-    groups = [sorted(below[child]) for _, child in tree.edges if len(below[child]) > 1]
-    return Audiences.of(len(hosts), groups, [max(1, weight // max(1, len(groups)))] * len(groups))
 
 
 def _owners(start: Numbers) -> Numbers:

@@ -21,13 +21,14 @@ from flowsieve.network.tree import center_tree
 from flowsieve.pipeline.planning.holdout import Holdout
 from flowsieve.pipeline.receiver_sets.audiences import Numbers
 from flowsieve.pipeline.receiver_sets.host_wants import HostWants, sets_of
-from flowsieve.pipeline.receiver_sets.learning import SetSizes, neighbour_sets, places_of, set_sizes
+from flowsieve.pipeline.receiver_sets.learning import SetSizes, neighbour_sets, set_sizes
 from flowsieve.pipeline.receiver_sets.spark_sets import (
     Learned,
     PacketCount,
     count_packets,
     learn_on,
 )
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.scenario.network_section import Network
 
 if TYPE_CHECKING:
@@ -48,12 +49,13 @@ class LearnedSets:
     start: str
     sizes: SetSizes
     learned: Learned
-    tried: Mapping[str, float]  # packets per event on the events that chose between the starts
+    tried: Mapping[str, float]  # what each start takes per event, on the events that chose between them
     judged: PacketCount
     entries: Mapping[str, int]  # of the fullest switch
 
     def to_json(self) -> dict[str, Any]:
-        packets = self.judged.per_event()
+        packets, both = self.judged.cost(0.0), self.judged.cost(1.0)
+        compared = {"learned": self.start, "neighbours": UNCHANGED, "random": AT_RANDOM}
         return {
             "hosts": sum(map(len, self.sets.sets)),
             "sets": len(self.sets.sets),
@@ -67,11 +69,8 @@ class LearnedSets:
                 "audiences_used": self.learned.used,
             },
             "judged_on": {"events": self.judged.events, "wanted": self.judged.wanted},
-            "packets_per_event": {
-                "learned": packets[self.start],
-                "neighbours": packets[UNCHANGED],
-                "random": packets[AT_RANDOM],
-            },
+            "packets_per_event": {name: packets[way] for name, way in compared.items()},
+            "link_packets_per_event": {name: both[way] - packets[way] for name, way in compared.items()},
             "entries_max": {"learned": self.entries[self.start], "neighbours": self.entries[UNCHANGED]},
         }
 
@@ -82,37 +81,40 @@ def learn_sets(
     events: DataFrame,
     rule: Holdout,
     max_sets: int | None,
+    links: float,
     watched: Watched,
 ) -> LearnedSets:
-    """Learn which hosts of a network share a set, from what they want and the events that are not held back."""
+    """Learn which hosts of a network share a set, from what they want and the events that are not held back.
+
+    A packet over a link counts `links` times what one counts that a publisher sends.
+    """
     topology, tree = network.topology, center_tree(network.topology)
     hosts = hosts_by_locality(topology, tree)
     sizes = set_sizes(len(hosts), max_sets)
-    wants = HostWants.of(hosts, wanted)
+    wants, places = HostWants.of(hosts, wanted), TreePlaces.of(hosts, topology, tree)
     planned_on = rule.planned_on(events)
     chooses = F.pmod(F.xxhash64(F.lit(23), F.col("id")), F.lit(CHOOSING)) == 0
     with watched("learning"):
-        places = places_of(hosts, topology, tree, planned_on.count())
-        learned = learn_on(planned_on.where(~chooses), wants, places, sizes)
+        learned = learn_on(planned_on.where(~chooses), wants, places, sizes, links)
     ways: dict[str, Numbers] = {UNCHANGED: neighbour_sets(len(hosts), sizes.most), **learned.parts}
     with watched("choosing"):
-        tried = count_packets(planned_on.where(chooses), wants, ways)
-    start, entries = _first_that_fits(network, hosts, ways, tried.packets)
+        tried = count_packets(planned_on.where(chooses), wants, places, ways).cost(links)
+    start, entries = _first_that_fits(network, hosts, ways, tried)
     drawn = np.random.default_rng(0).permutation(ways[UNCHANGED])
     with watched("judging"):
         judged_on = rule.judged_on(events) if rule.share else events
         compared = {start: ways[start], UNCHANGED: ways[UNCHANGED], AT_RANDOM: drawn}
-        judged = count_packets(judged_on, wants, compared)
+        judged = count_packets(judged_on, wants, places, compared)
     sets = HostSets(sets_of(hosts, ways[start]))
-    return LearnedSets(sets, start, sizes, learned, tried.per_event(), judged, entries)
+    return LearnedSets(sets, start, sizes, learned, tried, judged, entries)
 
 
 def _first_that_fits(
-    network: Network, hosts: tuple[str, ...], ways: Mapping[str, Numbers], packets: Mapping[str, int]
+    network: Network, hosts: tuple[str, ...], ways: Mapping[str, Numbers], cost: Mapping[str, float]
 ) -> tuple[str, dict[str, int]]:
-    """The way that takes the fewest packets of those whose tables fit, and the entries of the fullest switch."""
+    """The way that costs least of those whose tables fit, and the entries of the fullest switch."""
     entries: dict[str, int] = {}
-    for name in sorted(ways, key=lambda name: packets[name]):
+    for name in sorted(ways, key=lambda name: cost[name]):
         entries[name] = _most_entries(network, sets_of(hosts, ways[name]))
         if network.capacity is None or entries[name] <= network.capacity:
             entries.setdefault(UNCHANGED, _most_entries(network, sets_of(hosts, ways[UNCHANGED])))

@@ -6,7 +6,6 @@ fills one set after the other, or takes neighbours; then hosts move and change p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +13,16 @@ import numpy as np
 from flowsieve.errors import BadInput
 from flowsieve.header.receivers import HEADER, MOST_SETS
 from flowsieve.header.tag import POOLS
-from flowsieve.network.topology import Topology
-from flowsieve.network.tree import SpanningTree
 from flowsieve.pipeline.receiver_sets import set_kernel as kernel
-from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers, subtrees
+from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 
 ROUNDS = 30
 ENOUGH = 10_000  # a round that saves less than such a part of the cost is the last
 SCALE = 1_000  # what an event counts, so that places can count less
-# What it is worth to have a set less beyond every edge of the tree: one event in fifty sent once less.
-LOCALITY = 50
+LINKS = 0.1  # what a packet over a link counts against one that a publisher sends, unless it is said
+# What it is worth to have a set less beyond every edge of the tree: one event in two hundred sent once less.
+LOCALITY = 200
 # How much of a host's events a set must share to go on growing, while others have room; None: start from neighbours.
 STARTS: dict[str, float | None] = {"neighbours": None, "full": 0.0, "loose": 0.3, "tight": 0.6}
 
@@ -63,19 +62,19 @@ def neighbour_sets(hosts: int, most: int) -> Numbers:
     return np.arange(hosts, dtype=np.int64) // most
 
 
-def places_of(hosts: Sequence[str], topology: Topology, tree: SpanningTree, events: int) -> Audiences:
-    """What places count beside so many events: the hosts beyond each edge of the tree."""
-    return subtrees(hosts, topology, tree, SCALE * events // LOCALITY)
+def learn(audiences: Audiences, places: TreePlaces, sizes: SetSizes, start: str, links: float) -> Numbers:
+    """The set of each host: few for each audience, and few packets over links, each of which counts `links`.
 
-
-def learn(audiences: Audiences, places: Audiences, sizes: SetSizes, start: str) -> Numbers:
-    """The set of each host: few for each audience, and, where that is the same, few beyond each edge of the tree."""
-    hosts, least = audiences.hosts, STARTS[start]
-    part = neighbour_sets(hosts, sizes.most)
+    Where neither decides, few sets are beyond each edge of the tree.
+    """
+    part, least = neighbour_sets(audiences.hosts, sizes.most), STARTS[start]
     if least is not None:
         given = audiences.start, audiences.host, audiences.first, audiences.audience, audiences.weight
         kernel.grow(*given, sizes.most, sizes.sets, least, part)
-    return improved(audiences.with_more(places, SCALE), part, sizes)
+    more = places.beyond(SCALE * int(audiences.weight.sum()) // LOCALITY)
+    if links:
+        more = more.with_more(places.parted(audiences, SCALE * links))
+    return improved(audiences.with_more(more, SCALE), part, sizes)
 
 
 def improved(audiences: Audiences, part: Numbers, sizes: SetSizes) -> Numbers:

@@ -54,7 +54,7 @@ def grow(start, host, first, audience, weight, most, sets, least, part):
 @njit(cache=True, nogil=True)
 def count_touched(start, host, part, sets):
     """How many hosts of each audience are in each set."""
-    counts = np.zeros((len(start) - 1, sets), np.int32)
+    counts = np.zeros((len(start) - 1, sets), np.int8)  # a set has 112 hosts at most
     for e in range(len(start) - 1):
         for j in range(start[e], start[e + 1]):
             counts[e, part[host[j]]] += 1
@@ -152,13 +152,22 @@ def list_audiences(start, who, home, source, begin, out):
 
 
 @njit(cache=True, nogil=True)
-def count_packets(begin, host, parts, sets, packets):
-    """Add up, for each way to put hosts into sets, the sets that events touch: a packet each."""
+def count_packets(begin, host, parts, sets, above_start, above, edges, packets, crossings):
+    """Add up, for each way to put hosts into sets, the packets of events, and the edges of the tree that they cross.
+
+    An event takes a packet for each set that it touches. From the tree's root that crosses every edge beyond which a
+    host of the set wants it; those above host v are listed in `above` from above_start[v] on.
+    """
     for way in range(len(parts)):
-        seen = np.full(sets, NOWHERE, np.int64)
+        seen, crossed = np.full(sets, NOWHERE, np.int64), np.full((edges, sets), NOWHERE, np.int64)
         for event in range(len(begin) - 1):
             for j in range(begin[event], begin[event + 1]):
-                k = parts[way, host[j]]
+                v = host[j]
+                k = parts[way, v]
                 if seen[k] != event:
                     seen[k] = event
                     packets[way] += 1
+                for i in range(above_start[v], above_start[v + 1]):
+                    if crossed[above[i], k] != event:
+                        crossed[above[i], k] = event
+                        crossings[way] += 1

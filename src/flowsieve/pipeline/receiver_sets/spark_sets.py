@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 
 from flowsieve.content.event import EventBatch
 from flowsieve.pipeline.receiver_sets import set_kernel as kernel
-from flowsieve.pipeline.receiver_sets.audiences import Audiences, Numbers
+from flowsieve.pipeline.receiver_sets.audiences import Numbers
 from flowsieve.pipeline.receiver_sets.host_wants import WORD, HostWants, audiences_of
 from flowsieve.pipeline.receiver_sets.learning import STARTS, SetSizes, learn
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.pipeline.runtime.batches import event_batch
 from flowsieve.pipeline.runtime.sums import SumRow, summed
 
@@ -43,7 +44,9 @@ class Learned:
     used: int  # of them, learned from
 
 
-def learn_on(events: DataFrame, wants: HostWants, places: Audiences, sizes: SetSizes) -> Learned:
+def learn_on(
+    events: DataFrame, wants: HostWants, places: TreePlaces, sizes: SetSizes, links: float
+) -> Learned:
     """Learn sets from events, on Spark; only what is found comes back."""
 
     def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,13 +72,13 @@ def learn_on(events: DataFrame, wants: HostWants, places: Audiences, sizes: SetS
         mean = (row["members"] or 0) / WORD.itemsize / max(1, audiences)
         most = min(MOST_AUDIENCES, int(MOST_MEMBERS / max(1.0, mean)) + 1)
         chosen = known.where(shared).orderBy(F.desc("events"), F.xxhash64("audience"), "audience").limit(most)
-        parts = _searched(chosen, len(wants.hosts), places, sizes)
+        parts = _searched(chosen, places, sizes, links)
     finally:
         known.unpersist()
     return Learned(parts, row["events"] or 0, row["shared"] or 0, audiences, min(audiences, most))
 
 
-def _searched(chosen: DataFrame, hosts: int, places: Audiences, sizes: SetSizes) -> dict[str, Numbers]:
+def _searched(chosen: DataFrame, places: TreePlaces, sizes: SetSizes, links: float) -> dict[str, Numbers]:
     """What each start comes to, side by side; nothing where there is no audience."""
     names = [*STARTS]
 
@@ -93,8 +96,8 @@ def _searched(chosen: DataFrame, hosts: int, places: Audiences, sizes: SetSizes)
     def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number, known in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                audiences = audiences_of(hosts, *pickle.loads(known))
-                part = learn(audiences, places, sizes, names[number])
+                audiences = audiences_of(places.hosts, *pickle.loads(known))
+                part = learn(audiences, places, sizes, names[number], links)
                 yield pa.RecordBatch.from_pydict(
                     {"start": [number], "part": pa.array([part], pa.list_(pa.int64()))}
                 )
@@ -109,36 +112,45 @@ def _searched(chosen: DataFrame, hosts: int, places: Audiences, sizes: SetSizes)
 
 @dataclass(frozen=True, slots=True)
 class PacketCount:
-    """How many events there were, how many of them somebody wants, and the packets that each way of sets takes."""
+    """How many events there were, how many of them somebody wants, and what each way of sets takes.
+
+    That is packets, and crossings of the tree's edges by them, as if all came from its root.
+    """
 
     events: int
     wanted: int
     packets: Mapping[str, int]
+    crossings: Mapping[str, int]
 
-    def per_event(self) -> dict[str, float]:
-        return {name: packets / max(1, self.events) for name, packets in self.packets.items()}
+    def cost(self, links: float) -> dict[str, float]:
+        """Packets per event, of which one over a link counts `links`."""
+        return {
+            name: (packets + links * self.crossings[name]) / max(1, self.events)
+            for name, packets in self.packets.items()
+        }
 
 
-def count_packets(events: DataFrame, wants: HostWants, ways: Mapping[str, Numbers]) -> PacketCount:
+def count_packets(
+    events: DataFrame, wants: HostWants, places: TreePlaces, ways: Mapping[str, Numbers]
+) -> PacketCount:
     """Count the packets of all events, for several ways to put hosts into sets at once."""
-    parts = np.stack([*ways.values()])
-    sets = int(parts.max(initial=0)) + 1
+    parts, above = np.stack([*ways.values()]), places.above()
+    sets, none = int(parts.max(initial=0)) + 1, np.zeros(len(ways), np.int64)
+    nothing = {"events": np.zeros(2, np.int64), "packets": none, "crossings": none}
 
     def count(batches: Iterator[pa.RecordBatch]) -> SumRow:
-        sums = _nothing(parts)
+        sums = {name: numbers.copy() for name, numbers in nothing.items()}
         for batch in batches:
             for begin, host in wants.listed(*_published(wants, batch)):
                 sums["events"] += np.array([len(begin) - 1, np.count_nonzero(np.diff(begin))])
-                kernel.count_packets(begin, host, parts, sets, sums["packets"])
+                counted = sums["packets"], sums["crossings"]
+                kernel.count_packets(begin, host, parts, sets, *above, len(places), *counted)
         return sums
 
-    row: dict[str, Any] = summed(events.select(*_columns(wants, events)), count, _nothing(parts))
-    events_there, wanted = row["events"].tolist()
-    return PacketCount(events_there, wanted, dict(zip(ways, row["packets"].tolist(), strict=True)))
-
-
-def _nothing(parts: Numbers) -> dict[str, Numbers]:
-    return {"events": np.zeros(2, np.int64), "packets": np.zeros(len(parts), np.int64)}
+    row: dict[str, Any] = summed(events.select(*_columns(wants, events)), count, nothing)
+    there, wanted = row["events"].tolist()
+    by_way = [dict(zip(ways, row[name].tolist(), strict=True)) for name in ("packets", "crossings")]
+    return PacketCount(there, wanted, *by_way)
 
 
 def _columns(wants: HostWants, events: DataFrame) -> list[str]:
