@@ -37,6 +37,10 @@ from flowsieve.pipeline.matching.statistics import add_events, empty_sums, of_su
 from flowsieve.pipeline.planning.methods import Method, Workshop, make
 from flowsieve.pipeline.planning.portfolio import auto_here
 from flowsieve.pipeline.planning.selection import matches_along
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants, audiences_of
+from flowsieve.pipeline.receiver_sets.learning import LINKS, STARTS, SetSizes, learn
+from flowsieve.pipeline.receiver_sets.set_kernel import count_packets
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot, ReplayTraffic
 
 SCHEMA = Schema.parse(
@@ -86,6 +90,7 @@ def warm() -> None:
     _warm_planning(events)
     _warm_replay(events)
     _warm_matcher(events)
+    _warm_sets(events)
     boxes = BoxTable.of(SCHEMA, [Filter.parse("level < 50 or kind == 'a'", SCHEMA)])
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
@@ -130,6 +135,21 @@ def _warm_matcher(events: EventBatch) -> None:
     assert index.match_batch(events) == [index.match(events.event(row)) for row in range(len(events))]
     for filter in filters:
         index.remove(filter, 1)
+
+
+def _warm_sets(events: EventBatch) -> None:
+    """Sets of hosts, learned from who wants the same events."""
+    wanted = [(f"h{n % 4}", Filter.parse(f"level >= {9 * n}", SCHEMA)) for n in range(8)]
+    wants, nobody = HostWants.of([f"h{n}" for n in range(4)], wanted), np.full(len(events), -1, np.int64)
+    found = wants.keys(events, nobody)
+    audiences, places = (
+        audiences_of(4, [*found], [*found.values()]),
+        TreePlaces(4, np.array([1]), np.array([3])),
+    )
+    parts = np.stack([learn(audiences, places, SetSizes(2, 2), start, LINKS) for start in STARTS])
+    counts = np.zeros((2, len(parts)), np.int64)
+    for begin, host in wants.listed(events, nobody):
+        count_packets(begin, host, parts, 2, *places.above(), len(places), *counts)
 
 
 def _learned() -> tuple[IndexPlan, ...]:

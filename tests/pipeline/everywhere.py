@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
@@ -24,6 +25,10 @@ from flowsieve.pipeline.planning.spark_planning import make_plan, workshop_on
 from flowsieve.pipeline.reading.infer import infer_schema
 from flowsieve.pipeline.reading.ingest import read_events
 from flowsieve.pipeline.reading.subscriptions import Subscriptions
+from flowsieve.pipeline.receiver_sets.host_wants import HostWants
+from flowsieve.pipeline.receiver_sets.learning import SetSizes
+from flowsieve.pipeline.receiver_sets.spark_sets import count_packets, learn_on
+from flowsieve.pipeline.receiver_sets.tree_places import TreePlaces
 from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
 from flowsieve.pipeline.replay.replay import at_hosts, replay
 from flowsieve.pipeline.runtime.spark_sample import SparkSample
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WORKLOAD = Workload("zipfsel", attributes=4, bits=8, drift=0.2, correlation="low", seed=7)
-EVENTS, SUBSCRIPTIONS, PARTS = 4_000, 90, 4
+EVENTS, SUBSCRIPTIONS, PARTS, HOSTS = 4_000, 90, 4, 30
 METHODS = (
     "ri", "si", "asi", "lw", "kd", "evs+si", "emcs+asi", "cs+ri", "gs+lw", "brs+kd", "random+asi", "auto",
 )  # fmt: skip
@@ -46,6 +51,7 @@ PHASES = (
     "planning",
     "covers",
     "evaluation",
+    "sets",
     "replay",
 )  # in which every executor has work to do
 SETTINGS = {"spark.sql.shuffle.partitions": "2"}
@@ -71,6 +77,12 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
         candidates += table_candidates(plans[-1:], filters, 200, [drawn])
     with phase(spark, "evaluation"):
         scores = evaluate(candidates, wanted.boxes, events)
+    home = np.arange(SUBSCRIPTIONS, dtype=np.int64) % HOSTS
+    wants = HostWants(tuple(f"h{i}" for i in range(HOSTS)), wanted.boxes, home)
+    with phase(spark, "sets"):
+        places = TreePlaces(HOSTS, np.array([0, 10]), np.array([10, 30]))
+        learned = learn_on(events, wants, places, SetSizes(4, 8), 0.1)
+        packets = count_packets(events, wants, places, learned.parts)
     setting = read_scenario(Path(scenario_file))
     sent = read_events(spark, Path(scenario_file).parent / "events.parquet", setting.schema)
     with phase(spark, "replay"):
@@ -92,6 +104,8 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
             method: [score.to_json(), score.covered.tolist()]
             for method, score in zip((*METHODS, "weighed", "cut"), scores, strict=True)
         },
+        "sets": {name: part.tolist() for name, part in learned.parts.items()},
+        "packets": [packets.events, packets.wanted, packets.packets, packets.crossings],
         "replayed": {key: value for key, value in replayed.to_json().items() if key != "executors"},
         "schema": schema.to_json(),
         "read": content(intake.events),

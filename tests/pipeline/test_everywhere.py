@@ -74,6 +74,7 @@ def wanted(spark: SparkSession, files: list[str]) -> dict[str, Any]:
     assert found["account"]["missing"] == 1
     assert found["passed_over"] == []
     assert found["replayed"]["deliveries"] > 0
+    assert len(found["sets"]) == 4
     assert len(found.pop("workers")) == 1
     kinds = {method: plan["kind"] for method, plan in found["plans"].items()}
     assert set(kinds.values()) == {"regular", "selective", "adaptive", "levelwise", "kd"}

@@ -13,7 +13,19 @@ from typing import Annotated
 
 import typer
 
-from flowsieve.cli import client, controller, lab, matcher, pipeline, plan, replay, scenario, view
+from flowsieve.cli import (
+    advise,
+    client,
+    controller,
+    lab,
+    matcher,
+    pipeline,
+    plan,
+    replay,
+    scenario,
+    sets,
+    view,
+)
 from flowsieve.errors import BadInput, FlowsieveError
 
 app = typer.Typer(
@@ -24,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (scenario, controller, client, matcher, lab, pipeline, plan, replay):
+for family in (scenario, controller, client, matcher, lab, pipeline, plan, sets, replay, advise):
     family.add_to(app)
 
 

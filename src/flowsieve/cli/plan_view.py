@@ -49,3 +49,25 @@ def evaluation(result: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) ->
     view.out.print(
         view.facts({"judged on": "\n".join(dict.fromkeys(judged)), "seconds": f"{result['seconds']:.1f}"})
     )
+
+
+def sets(result: Mapping[str, Any]) -> None:
+    on, judged = result["learned_on"], result["judged_on"]
+    packets, entries = result["packets_per_event"], result["entries_max"]
+    over, size = result["link_packets_per_event"], result["hosts_per_set"]
+    about: view.Facts = {
+        "sets": f"{result['sets']} of {result['hosts']:,} hosts, at most {size['most']} in each, which has room for "
+        f"{size['room']}; start: {result['start']}",
+        "learned on": f"{on['events']:,} events, {on['wanted_by_several']:,} of them wanted by several hosts: "
+        f"{on['audiences_used']:,} of {on['audiences']:,} audiences",
+        "judged on": f"{judged['events']:,} events, {judged['wanted']:,} of them wanted; held back: "
+        f"{result['held_back']}",
+        "written": result["written"],
+        "seconds": f"{result['seconds']:.1f}",
+    }
+    view.out.print(view.facts(about))
+    rows = [
+        (name, f"{packets[name]:.3f}", f"{over[name]:.3f}", f"{entries[name]:,}" if name in entries else "")
+        for name in packets
+    ]
+    view.table(("sets", "packets per event", "over links", "entries at most"), rows)

@@ -15,6 +15,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
 from flowsieve.control.state import DEFAULT_BUDGET
 from flowsieve.errors import BadScenario
+from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.shares import Shares
 from flowsieve.flow.tables.bloom_tables import BloomLabelling
@@ -32,6 +33,7 @@ from flowsieve.network.topology import Topology
 
 INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
 BLOOM_KEYS = ("copies", "filters_per_packet")
+RECEIVER_KEYS = ("sets",)
 DEFAULT_HEADER = "ipv6"
 DEFAULT_FILTERS_PER_PACKET = 16
 MOST_COPIES = 1000
@@ -80,14 +82,29 @@ class LabelSection:
     path: Path
     schema: Schema
     header: str
-    meaning: ClassVar[str] = "labels that name receivers"
+    meaning: ClassVar[str] = "labels"
 
     def check_cover(self, wanted: Filter) -> None:
         """Any filter will do: it has no dz."""
 
     def fixed_entries(self, topology: Topology) -> dict[str, int]:
         """How many entries each switch has whatever is subscribed."""
-        return {switch: len(table) for switch, table in Labelling.make(topology).tables().items()}
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ReceiverSection(LabelSection):
+    """That packets have a bit for each host that they are for, and which hosts share a set, where that is given."""
+
+    sets: HostSets | None = None
+    meaning: ClassVar[str] = "labels that name receivers"
+
+    def labelling(self, topology: Topology) -> Labelling:
+        """The bits of a network's hosts; without sets, neighbours share one."""
+        return Labelling.make(topology) if self.sets is None else Labelling.make(topology, self.sets.assign)
+
+    def fixed_entries(self, topology: Topology) -> dict[str, int]:
+        return {switch: len(table) for switch, table in self.labelling(topology).tables().items()}
 
 
 @dataclass(frozen=True)
@@ -113,19 +130,31 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     header = index.table.get("header")
     if not isinstance(header, str) or header not in LABEL_HEADERS:
         return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
-    schema = _read_schema(top)
+    schema = read_schema(top)
     bloom = header == BLOOM
-    index.only((*INDEX_KEYS, *BLOOM_KEYS) if bloom else INDEX_KEYS)
+    index.only((*INDEX_KEYS, *(BLOOM_KEYS if bloom else RECEIVER_KEYS)))
     for key in index.table:
         if key in INDEX_KEYS and key != "header":
             why = "publishers match events themselves, and no dz of a filter stands in a table"
             index.wrong(key, f"{key} means nothing with header {shown(header)}: {why}; right is without it")
     copies = _read_copies(index) if bloom else None
+    sets = None if bloom else _read_sets(index)
     if schema is None:
         return None
     if copies is not None:
         return BloomSection(top.path, schema, header, copies)
-    return None if bloom else LabelSection(top.path, schema, header)
+    return None if bloom else ReceiverSection(top.path, schema, header, sets)
+
+
+def _read_sets(index: Section) -> HostSets | None:
+    """Which hosts share a set; the file is made by `flowsieve sets`."""
+    path = index.file("sets", "sets.json")
+    if path is not None:
+        with index.mistakes.kept():
+            data, _ = read_json(path, "sets of hosts, as `flowsieve sets` writes them")
+            with index.mistakes.kept(str(path)):
+                return HostSets.from_json(data)
+    return None
 
 
 def read_served(top: Section) -> IndexSection | None:
@@ -171,7 +200,7 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
 
     `headers` are what a mistake there says would have been right.
     """
-    schema = _read_schema(top)
+    schema = read_schema(top)
     index = top.section("index")
     index.only(INDEX_KEYS)
     header = index.choice("header", headers) or DEFAULT_HEADER
@@ -186,7 +215,8 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
     return IndexSection(top.path, schema, header, plan, DEFAULT_BUDGET if budget is None else budget, sample)
 
 
-def _read_schema(top: Section) -> Schema | None:
+def read_schema(top: Section) -> Schema | None:
+    """The `[schema]` of a scenario; None after a mistake."""
     section = top.section("schema")
     if not section.table:
         top.wrong(
@@ -198,6 +228,12 @@ def _read_schema(top: Section) -> Schema | None:
         with section.kept(name):
             attributes.append(Attribute.parse(name, table))
     return Schema(tuple(attributes)) if attributes and len(attributes) == len(section.table) else None
+
+
+def regular_index(path: Path, schema: Schema) -> IndexSection:
+    """The index of a scenario that says nothing of it: all attributes in turn, and the usual budget."""
+    plan = RegularPlan.make(schema, None, None, encoding_of(DEFAULT_HEADER).room)
+    return IndexSection(path, schema, DEFAULT_HEADER, plan, DEFAULT_BUDGET, None)
 
 
 def _make_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:

@@ -15,12 +15,12 @@ from flowsieve.control.state import Outcome
 from flowsieve.errors import BadInput
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.view import NetworkView
 from flowsieve.index.dzset import EMPTY
+from flowsieve.scenario.index_section import ReceiverSection
 from flowsieve.scenario.price import Quote
 from flowsieve.scenario.read import Scenario
 from flowsieve.southbound.fabric import Switches
@@ -31,8 +31,8 @@ class LabelPlane:
 
     columns = ("src", "dst")
 
-    def __init__(self, scenario: Scenario, switches: Switches) -> None:
-        self.controller = LabelController(Labelling.make(scenario.topology), scenario.schema, switches)
+    def __init__(self, scenario: Scenario, index: ReceiverSection, switches: Switches) -> None:
+        self.controller = LabelController(index.labelling(scenario.topology), scenario.schema, switches)
         self.controller.repair()
 
     @property

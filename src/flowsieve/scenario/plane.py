@@ -21,7 +21,7 @@ from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.view import NetworkView
 from flowsieve.scenario.bloom_plane import BloomPlane
-from flowsieve.scenario.index_section import BloomSection, IndexSection
+from flowsieve.scenario.index_section import BloomSection, IndexSection, ReceiverSection
 from flowsieve.scenario.label_plane import LabelPlane
 from flowsieve.scenario.prefix_plane import PrefixPlane
 from flowsieve.scenario.price import Quote
@@ -75,4 +75,5 @@ def plane_of(scenario: Scenario, switches: Switches) -> Plane:
         return PrefixPlane(scenario, index, switches)
     if isinstance(index, BloomSection):
         return BloomPlane(scenario, index, switches)
-    return LabelPlane(scenario, switches)
+    assert isinstance(index, ReceiverSection)
+    return LabelPlane(scenario, index, switches)

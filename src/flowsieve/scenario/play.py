@@ -184,7 +184,7 @@ def play(scenario: Scenario, progress: Progress = silent, network: PlayedNetwork
             played.counts.requests += len(step.requests)
         else:
             with _timed(played, "events"):
-                _publish(played, step, progress)
+                publish(played, step, progress)
     return played
 
 
@@ -195,7 +195,8 @@ def _timed(played: Played, phase: str) -> Iterator[None]:
     played.seconds[phase] += time.perf_counter() - start
 
 
-def _publish(played: Played, step: EventStep, progress: Progress) -> None:
+def publish(played: Played, step: EventStep, progress: Progress = silent) -> None:
+    """Send a step's events, and add to what was played what became of them."""
     n = len(step.events)
     for at in range(0, n, BATCH):
         _publish_batch(played, step.events.take(np.arange(at, min(at + BATCH, n))))

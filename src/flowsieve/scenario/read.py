@@ -12,8 +12,16 @@ from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema, shown
 from flowsieve.control.request import Request
+from flowsieve.flow.tables.compiler import Side
+from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.network.topology import Topology
-from flowsieve.scenario.index_section import IndexSection, LabelSection, read_contents
+from flowsieve.scenario.index_section import (
+    IndexSection,
+    LabelSection,
+    ReceiverSection,
+    read_contents,
+    read_schema,
+)
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.request_files import RequestBook, parser_of, read_requests
 
@@ -56,6 +64,17 @@ class Scenario(Network):
     def schema(self) -> Schema:
         return self.index.schema
 
+    def asked(self, side: Side) -> dict[str, Request]:
+        """What is advertised, or subscribed, after all steps, by id, if nothing is refused."""
+        found: dict[str, Request] = {}
+        for step in self.steps:
+            for request in step.requests if isinstance(step, RequestStep) else ():
+                if request.op.side is side:
+                    found.pop(request.id, None)
+                    if request.op.adding:
+                        found[request.id] = request
+        return found
+
 
 @overload
 def read_scenario(path: str | Path, *, network: Literal[True] = True) -> Scenario: ...
@@ -81,6 +100,24 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | Index
     if not network:
         return index
     assert wires is not None
+    return _with_steps(wires, index, files, mistakes)
+
+
+def read_workload(path: str | Path) -> Scenario:
+    """Who is where, and sends and wants what, in a scenario: as if labels named receivers, whatever its index says."""
+    mistakes = Mistakes()
+    top = Section.read(Path(path), mistakes)
+    top.only(PARTS)
+    schema, wires, files = read_schema(top), read_network(top), list(_step_files(top))
+    mistakes.check()
+    assert schema is not None and wires is not None
+    return _with_steps(wires, ReceiverSection(top.path, schema, RECEIVERS), files, mistakes)
+
+
+def _with_steps(
+    wires: Network, index: IndexSection | LabelSection, files: list[tuple[str, Path]], mistakes: Mistakes
+) -> Scenario:
+    """A scenario, its steps read from their files."""
     steps = tuple(_read_steps(files, index, wires.topology, mistakes))
     mistakes.check()
     return Scenario(
@@ -119,7 +156,7 @@ def check_labels(top: Section, wires: Network, index: LabelSection) -> None:
         section.wrong("trees", f"trees is {wires.trees}; {named} go along one tree; right is 1")
     if wires.tables is not None:
         section.wrong("tables", f"tables means nothing with {named}; right is without it")
-    with section.kept("hosts"):
+    with top.section("index").kept("sets") if "sets" in top.section("index") else section.kept("hosts"):
         entries = index.fixed_entries(wires.topology)
         fullest = max(entries, key=lambda switch: entries[switch], default="")
         if wires.capacity is not None and entries and entries[fullest] > wires.capacity:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +121,12 @@ def read_events(
         return IngestedEvents(str(path), schema, *_judged(rows, schema, time))
     except BadInput as error:
         raise error.at(str(path)) from None
+
+
+def joined_events(intakes: Sequence[IngestedEvents]) -> DataFrame:
+    """The events of several files; where some say times or hosts and others do not, null stands for these."""
+    frames = [intake.events for intake in intakes]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def identifier(name: str) -> str:

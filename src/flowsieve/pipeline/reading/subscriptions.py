@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,11 +25,12 @@ OPERATORS = {"=": "==", "eq": "==", "==": "==", "<": "<", "<=": "<=", ">": ">", 
 
 @dataclass(frozen=True, eq=False)
 class Subscriptions:
-    """Filters by id, in the order of the files."""
+    """Filters by id, in the order of the files, and the host of each where the files say it."""
 
     schema: Schema
     ids: tuple[str, ...]
     filters: tuple[Filter, ...]
+    hosts: tuple[str, ...] | None = None
 
     @cached_property
     def boxes(self) -> BoxTable:
@@ -39,9 +40,12 @@ class Subscriptions:
         return len(self.ids)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """`id` and `filter`, as they were read."""
-        rows = [(id, filter.text) for id, filter in zip(self.ids, self.filters, strict=True)]
-        return spark.createDataFrame(rows, "id string, filter string").coalesce(1)
+        """`id` and `filter`, as they were read, and `host` where it is known."""
+        columns = [self.ids, [filter.text for filter in self.filters]]
+        names = "id string, filter string"
+        if self.hosts is not None:
+            columns, names = [*columns, self.hosts], f"{names}, host string"
+        return spark.createDataFrame([*zip(*columns, strict=True)], names).coalesce(1)
 
 
 class Aside(NamedTuple):
@@ -68,8 +72,13 @@ class Subscribed(NamedTuple):
         return self.subscriptions
 
 
-def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) -> Subscribed:
+def read_subscriptions(
+    spark: SparkSession, path: str | Path, schema: Schema, hosts: Collection[str] | None = None
+) -> Subscribed:
     """The subscriptions in a file or folder: columns `id` and `filter`; without an id the rows are numbered.
+
+    A column `host` says who subscribes. Where `hosts` are given it has to be there, and whoever is none of them breaks
+    the row.
 
     The PADRES project's own columns do as well: a symbol and one comparison (attr, op, value), either or both. A filter
     that cannot be read, and an id that is there already, break their row; a filter that nothing in the content space
@@ -77,6 +86,11 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
     """
     rows = Rows.read(spark, path)
     text_of = _reader(rows, str(path))
+    if hosts is not None and "host" not in rows.names:
+        raise BadInput(
+            f"there is no column 'host' among {listed(rows.names)} to say who subscribes; right are id, host, filter",
+            place=str(path),
+        )
     columns = [rows.column(name).cast("string").alias(f"v{i}") for i, name in enumerate(rows.names)]
     found = (
         rows.numbered(rows.frame)
@@ -91,6 +105,7 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
         )
     parse, aside = cache(lambda text: Filter.parse(text, schema)), []  # thousands often share a few texts
     filters: dict[str, Filter] = {}
+    homes: list[str] = []
     for number, row in enumerate(listed_rows):
         cells = {name: row[f"v{i}"] or "" for i, name in enumerate(rows.names)}
         id = cells["id"] if "id" in rows.names else f"s{number}"
@@ -99,7 +114,10 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
                 raise BadInput(row[BROKEN])
             if not id or id in filters:
                 raise BadInput(f"the id {id!r} is there already" if id else "the id is missing")
+            if hosts is not None and cells["host"] not in hosts:
+                raise BadInput(f"host {cells['host']!r} is none that the network reaches")
             filters[id] = parse(text_of(cells))
+            homes.append(cells.get("host", ""))
         except BadInput as error:
             empty = isinstance(error, BadFilter) and "can match nothing" in error.message
             kind = "outside" if empty else "broken"
@@ -114,7 +132,9 @@ def read_subscriptions(spark: SparkSession, path: str | Path, schema: Schema) ->
         sum(fault.kind == "outside" for fault in aside),
         tuple((fault.file, fault.row, fault.reason) for fault in worst),
     )
-    made = Subscriptions(schema, tuple(filters), tuple(filters.values()))
+    made = Subscriptions(
+        schema, tuple(filters), tuple(filters.values()), tuple(homes) if "host" in rows.names else None
+    )
     return Subscribed(str(path), made, account, tuple(aside))
 
 

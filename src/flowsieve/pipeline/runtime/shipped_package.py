@@ -21,6 +21,7 @@ import flowsieve
 SENT = (  # modules whose functions are sent to executors (others are imported by these), and what the package needs
     "pipeline.evaluation.covers",
     "pipeline.planning.spark_planning",
+    "pipeline.receiver_sets.spark_sets",
     "pipeline.replay.replay",
     "pipeline.runtime.shipped_kernels",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +48,12 @@ class Work:
             yield
         self.tell(what, tasks, tasks)
 
-    def subscriptions(self, path: Path, schema: Schema) -> Subscribed:
-        """The subscriptions in a file, found good enough."""
+    def subscriptions(self, path: Path, schema: Schema, hosts: Collection[str] | None = None) -> Subscribed:
+        """The subscriptions in a file, found good enough; where `hosts` are given, each of one of them."""
         from flowsieve.pipeline.reading.subscriptions import read_subscriptions
 
         with self.watched("subscriptions"):
-            subscribed = read_subscriptions(self.spark, path, schema)
+            subscribed = read_subscriptions(self.spark, path, schema, hosts)
         subscribed.checked(self.max_bad)
         return subscribed
 

@@ -1,0 +1,1 @@
+"""Which way to address packets suits a workload and a network."""
