@@ -94,6 +94,7 @@ class BloomSection(LabelSection):
     """That packets have the bits of the filters that they match, and in how many packets an event is sent."""
 
     copies: Shares
+    sample: EventBatch | None  # by which entries are merged that do not fit
     meaning: ClassVar[str] = "labels that are Bloom filters"
 
     @property
@@ -115,15 +116,16 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     schema = _read_schema(top)
     bloom = header == BLOOM
     index.only((*INDEX_KEYS, *BLOOM_KEYS) if bloom else INDEX_KEYS)
+    kept = ("header", "sample") if bloom else ("header",)
     for key in index.table:
-        if key in INDEX_KEYS and key != "header":
+        if key in INDEX_KEYS and key not in kept:
             why = "publishers match events themselves, and no dz of a filter stands in a table"
             index.wrong(key, f"{key} means nothing with header {shown(header)}: {why}; right is without it")
     copies = _read_copies(index) if bloom else None
     if schema is None:
         return None
     if copies is not None:
-        return BloomSection(top.path, schema, header, copies)
+        return BloomSection(top.path, schema, header, copies, _read_sample(index, schema))
     return None if bloom else LabelSection(top.path, schema, header)
 
 
