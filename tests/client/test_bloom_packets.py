@@ -26,7 +26,7 @@ from flowsieve.southbound.embedded.network import EmbeddedNetwork
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 999} for name in "ab"})
 HOSTS = [f"h{n}" for n in range(24)]
 SWITCHES = [f"s{n}" for n in range(4)]
-EVENTS = 500
+EVENTS = 300
 FEW_BITS = BloomLabels(2)
 
 
@@ -111,13 +111,13 @@ def played(
 
 
 @pytest.mark.parametrize("asked", [overlapping, nested, narrow])
-@pytest.mark.parametrize("shares", [Shares(12, 1), Shares(8), Shares(8, 3)])
+@pytest.mark.parametrize("shares", [Shares(12, 1), Shares(8)])
 def test_what_is_predicted_is_what_comes_for_nothing(
     shares: Shares, asked: Callable[[Random], list[Request]]
 ) -> None:
     """With so few bits a filter that much does, and over several sets of filters: in one of them a few that deceive
     each other, or none, weigh much."""
-    runs = [played(shares, seed, asked, FEW_BITS) for seed in range(4)]
+    runs = [played(shares, seed, asked, FEW_BITS) for seed in range(12)]
     assert sum(run.lost for run in runs) == 0
     unwanted = sum(run.unwanted for run in runs)
     assert unwanted > 500

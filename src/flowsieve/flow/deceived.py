@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -49,6 +50,7 @@ def deceived(
     some = np.zeros((events, wanted.shape[1]), np.bool_)  # which hosts want an event, in whatever packet
     np.logical_or.at(some, sent.events, wanted)
     set_bits = np.array([bits.bit_count() for bits in sent.bits])
+    new = _new_shares(sent, labelling.labels.k)
     for publisher in dict.fromkeys(sent.hosts.tolist()):
         own = np.flatnonzero(sent.hosts == publisher)
         for at, host in enumerate(labelling.topology.hosts):
@@ -56,7 +58,7 @@ def deceived(
             way = [] if host == publisher else expected.way(publisher, host)
             if not way or not len(rows):
                 continue
-            through = expected.through(way, sure[rows][:, way], set_bits[rows])
+            through = expected.through(way, sure[rows][:, way], set_bits[rows]) * new[rows]
             clear = np.zeros(events)
             np.add.at(clear, sent.events[rows], np.log1p(-np.minimum(through, SURELY)))
             found -= np.expm1(clear)
@@ -91,6 +93,33 @@ def _known(
             known[filters] = np.logical_or.reduce(both[[row[text] for text in filters]])
     whole = np.stack([known[filters] for filters in sent.filters])
     return whole[:, : len(hosts)], whole[:, len(hosts) :]
+
+
+def _new_shares(sent: SentPackets, k: int) -> Floats:
+    """Of the entries whose bits each packet has by chance, the share that no packet of the event before it has.
+
+    Packets of an event may be for the same covers: what has the bits of entries in one then has them in the other.
+    """
+    found = np.ones(len(sent.bits))
+    known: dict[tuple[int, ...], list[float]] = {}
+    starts = np.flatnonzero(np.diff(sent.events, prepend=-1))
+    for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(sent.bits)], strict=True):
+        if end - begin > 1:
+            packets = tuple(sent.bits[begin:end])
+            if packets not in known:
+                known[packets] = [_new_share(bits, packets[:at], k) for at, bits in enumerate(packets)]
+            found[begin:end] = known[packets]
+    return found
+
+
+def _new_share(bits: int, before: Sequence[int], k: int) -> float:
+    """The share of all k of some bits that are not all among those of one before; up to pairs of these."""
+    every = comb(bits.bit_count(), k)
+    common = {bits & other for other in before}
+    common -= {one for one in common if any(one != other and not one & ~other for other in common)}
+    twice = sum(comb(one.bit_count(), k) for one in common)
+    twice -= sum(comb((one & other).bit_count(), k) for one, other in combinations(common, 2))
+    return min(1.0, max(0.0, 1 - twice / every)) if every else 1.0
 
 
 class _Expected:

@@ -37,10 +37,16 @@ class FilterBook:
     The second follows the first when it is told to: `changes` says what is to come, `settle` that it is there.
     """
 
-    def __init__(self, labelling: BloomLabelling, name: Callable[[Filter], str] = canonical) -> None:
+    def __init__(
+        self,
+        labelling: BloomLabelling,
+        name: Callable[[Filter], str] = canonical,
+        covering: Covering | None = None,
+    ) -> None:
+        """Filters with the same `name` are one; which cover others, a `covering` knows."""
         self._labelling = labelling
         self._name = name
-        self.covering = Covering()
+        self.covering = covering or Covering()
         self._asked: dict[str, Counter[str]] = {}  # how often each host asks for a filter
         self._offers: dict[str, Counter[Filter]] = {}  # of each publisher
         self._reached: dict[str, dict[str, int]] = {}  # for a filter, by publisher: ports that events come to
