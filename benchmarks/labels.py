@@ -56,7 +56,7 @@ SAMPLE = 5_000  # earlier events that the dz are spent on
 MOST_ENTRIES = 60  # of a switch
 COUNTS = (100, 1_000, 10_000, 100_000)
 COUNTS_OF_DZ = (100, 1_000)  # their tables take their time
-COUNTS_OF_BLOOM = (100, 1_000, 5_000)  # one after the other
+COUNTS_OF_BLOOM = (100, 1_000, 10_000)  # one after the other
 COPIES = Shares(16)
 ZOO, ZOO_HOSTS, ZOO_SUBSCRIPTIONS = "Geant2012.graphml", 1_000, 3_000
 
