@@ -1,7 +1,9 @@
-"""Labels that name receivers against dz: what hosts get unwanted, what links carry, and what switches hold.
+"""Labels that name receivers, or have the bits of filters, against dz: what hosts get unwanted, what links carry, and
+what switches hold.
 
 On a fat-tree of 20 switches and 64 hosts, 2,000 subscriptions are spread over the hosts, and four hosts publish
-anything. Both send the same events. The dz are those of the regular plan, 32 a filter, spent where earlier events fell.
+anything. All send the same events. The dz are those of the regular plan, 32 a filter, spent where earlier events fell.
+Bloom filters are shared out over as many packets as it takes to have 16 filters in each.
 Exact multicast on the same tree is counted from who wants what: for each event, the tree's links on the way to somebody
 who wants it. Packets are the same size for all, so packets over links are bytes over links.
 
@@ -11,7 +13,8 @@ which somebody wants it: sets of neighbours on the tree are compared with sets d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -21,18 +24,24 @@ from numpy.typing import NDArray
 
 from benchmarks import workloads
 from benchmarks.bench import Goal, Result, at_most, rounded
-from benchmarks.loads import zipf
+from benchmarks.loads import Load, narrow, zipf
 from benchmarks.network import BUDGET, small_fat_tree, subscriptions
 from flowsieve.client.batch_packets import Packets, packets_of
+from flowsieve.client.bloom_packets import bloom_packets
 from flowsieve.client.label_packets import labelled_packets
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema
+from flowsieve.control.bloom_controller import BloomController
 from flowsieve.control.controller import Controller
 from flowsieve.control.label_controller import LabelController
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
+from flowsieve.flow.deceived import deceived
 from flowsieve.flow.labelling import Labelling, SetAssignment
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_tables import BloomLabelling
+from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
@@ -47,6 +56,8 @@ SAMPLE = 5_000  # earlier events that the dz are spent on
 MOST_ENTRIES = 60  # of a switch
 COUNTS = (100, 1_000, 10_000, 100_000)
 COUNTS_OF_DZ = (100, 1_000)  # their tables take their time
+COUNTS_OF_BLOOM = (100, 1_000, 10_000)  # one after the other
+COPIES = Shares(16)
 ZOO, ZOO_HOSTS, ZOO_SUBSCRIPTIONS = "Geant2012.graphml", 1_000, 3_000
 
 
@@ -136,7 +147,8 @@ def exact_links(topology: Topology, tree: SpanningTree, events: EventBatch, want
 
 
 def sent(network: EmbeddedNetwork, events: EventBatch, packets: Packets, wanted: NDArray[np.bool_]) -> Sent:
-    batch = network.deliver(events.hosts[packets.rows].tolist(), packets.hi, packets.lo, packets.family)
+    hosts = events.hosts[packets.rows].tolist()
+    batch = network.deliver(hosts, packets.hi, packets.lo, packets.family, packets.sources)
     got = np.zeros_like(wanted)
     got[batch.host, packets.rows[batch.event]] = True
     return Sent(
@@ -182,8 +194,28 @@ def by_dz(
     return sent(network, events, packets_of(events, plan, encoding), wanted)
 
 
+def bloom_controller(topology: Topology, schema: Schema, network: EmbeddedNetwork) -> BloomController:
+    labelling = BloomLabelling.make(topology, BloomLabels.tuned(COPIES.filters))
+    controller = BloomController(labelling, COPIES, schema, network)
+    controller.repair()
+    return controller
+
+
+def by_bloom(
+    topology: Topology, requests: Sequence[Request], events: EventBatch, wanted: NDArray[np.bool_]
+) -> tuple[Sent, float]:
+    """What became of the events, and how many unwanted copies were to be expected."""
+    network = EmbeddedNetwork(topology)
+    controller = bloom_controller(topology, events.schema, network)
+    controller.submit(requests)
+    labelling, held = controller.labelling, controller.held
+    packets = bloom_packets(events, held, labelling.labels, COPIES)
+    expected = deceived(packets.sent(events), len(events), labelling, held, controller.ports.entries)
+    return sent(network, events, packets.packets(), wanted), float(expected.sum())
+
+
 def compared(load: workloads.Judged) -> dict[str, float]:
-    """Both planes on one workload."""
+    """All planes on one workload."""
     topology = small_fat_tree()
     hosts = list(topology.hosts)
     load = workloads.Judged(load.schema, load.filters[:SUBSCRIPTIONS], load.events, load.later)
@@ -191,15 +223,21 @@ def compared(load: workloads.Judged) -> dict[str, float]:
     wanted = wants(requests, events, hosts)
     dz = by_dz(topology, load, requests, events, wanted)
     labels, controller = by_labels(topology, requests, events, wanted, sets_by_locality)
-    assert dz.lost == labels.lost == 0, "what is wanted was lost"
+    bloom, expected = by_bloom(topology, requests, events, wanted)
+    assert dz.lost == labels.lost == bloom.lost == 0, "what is wanted was lost"
     exact = exact_links(topology, controller.labelling.tree, events, wanted)
     return {
         "wanted_copies_per_event": rounded(labels.wanted / len(events)),
         "unwanted_per_wanted_dz": rounded(dz.unwanted_per_wanted),
         "unwanted_per_wanted_receivers": rounded(labels.unwanted_per_wanted),
+        "unwanted_per_wanted_bloom": rounded(bloom.unwanted_per_wanted),
+        "predicted_per_wanted_bloom": rounded(expected / max(1, bloom.wanted)),
+        "packets_per_event_bloom": rounded(bloom.packets / len(events)),
         "over_links_against_exact_dz": rounded(dz.over_links / exact),
         "over_links_against_exact_receivers": rounded(labels.over_links / exact),
+        "over_links_against_exact_bloom": rounded(bloom.over_links / exact),
         "entries_max_dz": dz.entries_max,
+        "entries_max_bloom": bloom.entries_max,
         "entries_max_receivers": labels.entries_max,
     }
 
@@ -225,6 +263,29 @@ def held() -> tuple[dict[str, dict[int, int]], float]:
         state.step([Request(Op.ADVERTISE, "a", hosts[0], everything), *subscriptions(filters[:count], hosts)])
         by_dz[count] = max(len(state.table(switch)) for switch in topology.switches)
     return {"receivers": found, "dz": by_dz}, took
+
+
+def followed(made: Callable[[int, int], Load]) -> dict[str, dict[int, float]]:
+    """What filters in tables cost, subscribed to one after the other: entries of the fullest switch, operations and
+    milliseconds of a subscription (of processor time, with the embedded switches' part), so far."""
+    topology = small_fat_tree()
+    hosts, filters = list(topology.hosts), made(max(COUNTS_OF_BLOOM), 1).filters()
+    controller = bloom_controller(topology, filters[0].schema, EmbeddedNetwork(topology))
+    everything = Filter.parse("True", filters[0].schema)
+    controller.submit([Request(Op.ADVERTISE, f"a{i}", hosts[i * 16], everything) for i in range(PUBLISHERS)])
+    entries, operations, milliseconds = dict[int, float](), dict[int, float](), dict[int, float]()
+    before, start = controller.operations, time.process_time()
+    for number, request in enumerate(subscriptions(filters, hosts), 1):
+        controller.submit([request])
+        if number in COUNTS_OF_BLOOM:
+            milliseconds[number] = rounded(1000 * (time.process_time() - start) / number)
+            operations[number] = rounded((controller.operations - before) / number)
+            entries[number] = max(map(len, controller.tables().values()))
+    return {
+        "entries_of_the_fullest_switch": entries,
+        "operations_of_a_subscription": operations,
+        "milliseconds_of_a_subscription": milliseconds,
+    }
 
 
 def zoo() -> dict[str, float]:
@@ -267,6 +328,7 @@ def run() -> Result:
     figures: dict[str, Any] = {
         "loads": by_load,
         "entries_of_the_fullest_switch": entries,
+        "bloom_one_after_the_other": {"hotspots": followed(zipf), "narrow boxes": followed(narrow)},
         "subscriptions": SUBSCRIPTIONS,
         "events": EVENTS,
         "dz_per_filter": BUDGET,

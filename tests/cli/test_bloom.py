@@ -71,8 +71,8 @@ def test_an_entry_asks_for_the_bits_of_a_filter_in_both_addresses(out: Path) -> 
     for flow in asked:
         masks = [int(part.partition("/")[2].replace(":", "") != "") for part in (flow["src"], flow["dst"])]
         assert masks == [1, 1]
-    # Three switches on a tree: the filters of bob, of cy and of ann are wanted through two others each.
-    assert len(asked) == 3 * 4
+    # Three switches on a tree, all of which know four filters; but bob's need not know what he does not publish.
+    assert len(asked) == 3 * 4 - 1
 
 
 def test_identical_and_covered_filters_stand_in_no_table(
@@ -177,25 +177,46 @@ def test_an_explanation_names_the_table(flowsieve: Command, bloom: Any) -> None:
 def test_a_quote_tells_entries_and_who_learns_of_the_filter(flowsieve: Command, bloom: Any) -> None:
     found = flowsieve("quote", bloom.scenario, "--host", "dee", "price > 600", "--json")
     assert (found.status, found.json["fits"], found.json["told"]) == (0, True, ["ann"])
-    # Elsewhere it takes the place of `price >= 900`, which it covers.
-    assert found.json["entries"] == {"s1": 0, "s2": 0, "s3": 1}
-    assert found.json["operations"] == {"s1": 2, "s2": 2, "s3": 1}
+    # Elsewhere it takes the place of `price >= 900`, which it covers; bob, at s2, publishes no such thing.
+    assert found.json["entries"] == {"s1": 0, "s3": 1}
+    assert found.json["operations"] == {"s1": 2, "s3": 1}
     none = flowsieve("quote", bloom.scenario, "--host", "bob", "price < 50", "--json").json
     assert (none["entries"], none["operations"]) == ({}, {})
 
 
-def test_what_does_not_fit_is_refused_and_the_rest_is_served(
+def test_what_does_not_fit_is_merged_and_the_proof_takes_it_for_that(
     flowsieve: Command, bloom: Any, tmp_path: Path
 ) -> None:
+    bloom.replace('header = "bloom"\n', 'header = "bloom"\nsample = "events.csv"\n')
     bloom.replace("[network]\n", "[network]\ntable_capacity = 9\n")
     text = (bloom.folder / "requests.csv").read_text()
     bloom.write("requests.csv", text + "".join(f"sub,x{n},dee,price == {n}\n" for n in range(9)))
     answer = flowsieve("run", bloom.scenario, "--out", tmp_path / "out", "--json")
-    assert answer.status == 1
-    assert answer.json["flows_max"] == 9
-    assert 0 < answer.json["refused"] < 9
-    assert "needs at least 10 entries and has room for 9" in answer.json["first_refused"][0]
-    assert answer.json["deliveries"] >= 4
+    report = answer.json
+    assert (answer.status, report["refused"], report["false_negatives"], report["duplicates"]) == (0, 0, 0, 0)
+    assert report["flows_max"] <= 8  # one is kept free
+    assert report["merged_entries"] > 0
+    dump = tmp_path / "out" / "flows.json"
+    answer = flowsieve("verify", bloom.scenario, "--flows", dump, "--json")
+    assert (answer.status, answer.json["holds"]) == (0, True)
+    # An entry that asks for a bit that nobody's filters share, or for too few, is no merged one.
+    found = flows(tmp_path / "out")
+    merged = next(flow for flow in found if flow["out"] == ["dee"])
+    merged["src"], merged["dst"] = "::/::", "ff1d::1:0/ffff::1:0"
+    dump.write_text(json.dumps(found))
+    answer = flowsieve("verify", bloom.scenario, "--flows", dump, "--json")
+    assert (answer.status, answer.json["holds"], answer.json["strays"] > 0) == (1, False, True)
+
+
+def test_what_does_not_even_fit_merged_is_refused_and_the_rest_is_served(
+    flowsieve: Command, bloom: Any, tmp_path: Path
+) -> None:
+    bloom.replace("[network]\n", "[network]\ntable_capacity = 6\n")
+    answer = flowsieve("run", bloom.scenario, "--out", tmp_path / "out", "--json")
+    assert (answer.status, answer.json["false_negatives"]) == (1, 0)
+    assert answer.json["flows_max"] <= 6
+    assert 0 < answer.json["refused"] < 4
+    assert "entries and has room for 6" in answer.json["first_refused"][0]
     quoted = flowsieve("quote", bloom.scenario, "--host", "dee", "price == 20", "--json")
     assert (quoted.status, quoted.json["fits"], quoted.json["entries"]) == (1, False, {})
 

@@ -114,15 +114,24 @@ def test_a_scenario_of_labels_gives_the_same_and_holds(
 
 
 @real
+@pytest.mark.parametrize("capacity", [1000, 11])
 def test_a_scenario_of_bloom_filters_gives_the_same_and_holds(
-    flowsieve: Command, shared: Path, scene: Any, tmp_path: Path
+    flowsieve: Command, shared: Path, scene: Any, tmp_path: Path, capacity: int
 ) -> None:
+    """Also where entries have to be merged, in the end those that slices of requests before have left in the tables."""
     scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "bloom"\nfilters_per_packet = 4')
+    scene.replace("[network]\n", f"[network]\ntable_capacity = {capacity}\n")
     more = "".join(f"sub,x{n},{'cy' if n % 2 else 'dee'},{n} <= price < {500 + n}\n" for n in range(12))
-    scene.write("requests.csv", (scene.folder / "requests.csv").read_text() + more)
+    rows = more.splitlines(keepends=True)
+    for number, some in enumerate((rows[:6], rows[6:])):
+        scene.write(f"more{number}.csv", "op,id,host,filter\n" + "".join(some))
+    steps = "".join(f'requests = "more{number}.csv"\n[[step]]\n' for number in range(2))
+    scene.replace('events = "events.csv"\n', f'{steps}events = "events.csv"\n')
     report = assert_same_on_both(flowsieve, scene.scenario, tmp_path)
-    assert (report["false_negatives"], report["duplicates"]) == (0, 0)
+    assert (report["refused"], report["false_negatives"], report["duplicates"]) == (0, 0, 0)
     assert report["packets_per_event"] > 1
+    assert report["flows_max"] < capacity
+    assert (report["merged_entries"] > 0) == (capacity == 11)
     oracle = shared / "acceptance" / "oracle.py"
     command = [sys.executable, str(oracle), str(scene.scenario), "--out", str(tmp_path / "ovs")]
     verdict = subprocess.run(command, capture_output=True, text=True, timeout=300)

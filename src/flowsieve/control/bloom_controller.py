@@ -6,9 +6,9 @@ tables lose what is no longer asked for. So at every moment tables know all that
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.control.label_controller import carried_out, label_changes
 from flowsieve.control.request import Op, Request
@@ -16,30 +16,35 @@ from flowsieve.control.request_check import check_requests
 from flowsieve.control.state import Outcome
 from flowsieve.errors import Refused, TableFull
 from flowsieve.flow.bloom_view import BloomView
-from flowsieve.flow.covering import Covering
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.capacity.packet_guess import packets_expected
+from flowsieve.flow.capacity.pattern_merging import PacketSample
+from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.held_filters import HeldFilters
+from flowsieve.flow.filter_book import FilterBook
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.bloom_verify import verify_bloom
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.shares import Shares
-from flowsieve.flow.tables.bloom_tables import BloomLabelling, Patterns
+from flowsieve.flow.tables.bloom_tables import BloomLabelling, PortTable
 from flowsieve.flow.tables.compiler import Side
+from flowsieve.flow.tables.port_entries import Exchanges, PortEntries
 from flowsieve.index.dzset import WHOLE
 from flowsieve.southbound.fabric import Switches
 
 Taken = tuple[Request, Refused]
+GUESSED_ANEW = 16  # the packets to be expected are, when one in so many filters has changed
 
 
 class BloomController:
     """All interests, what publishers hold of them, and the switches' tables.
 
-    An interest's dz are all of the space: labels know nothing of contents. Where an end of a subscription would make
-    tables larger than they may be, since what it covered comes back, its filter stays with publishers and tables
-    until there is room.
+    An interest's dz are all of the space: labels know nothing of contents. Tables that would exceed the `capacity` have
+    entries merged, by the packets of `sample` events, or by what is wanted. Where a switch has no room for what the end
+    of a subscription brings back, since that was covered, its filter stays with publishers and tables until there is.
+
+    `held` and `offered` are what publishers hold and what they may publish, as they have been told so far.
     """
 
     def __init__(
@@ -49,21 +54,24 @@ class BloomController:
         schema: Schema,
         switches: Switches,
         capacity: int | None = None,
+        sample: EventBatch | None = None,
+        book: FilterBook | None = None,
     ) -> None:
         self.labelling = labelling
         self.copies = copies
         self.schema = schema
         self.switches = switches
-        self.capacity = capacity
         self.operations = 0
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         self.leaving: list[Interest] = []  # ended, but still in the tables
-        self._covering = Covering()
-        self.held = self._held()
-        # What the tables ask for, as far as switches have acknowledged it.
-        self.patterns: Patterns = dict.fromkeys(labelling.ports, frozenset())
-        self._fixed = {switch: len(table) for switch, table in labelling.tables({}).items()}
+        self.ports = PortEntries(labelling, capacity, self._traffic)
+        self._book = book or FilterBook(labelling)
+        self.held = self._book.held()
+        self.offered: tuple[Interest, ...] = ()
+        self._sample = sample
+        self._guess: PacketSample | None = None
+        self._changed = 0  # filters, since the packets to be expected were guessed
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
         """Serve a slice of requests; on return switches and publishers have followed.
@@ -84,7 +92,7 @@ class BloomController:
     def repair(self) -> int:
         """Make all tables what they should be, whatever the switches hold; how many operations it took."""
         before = self.operations
-        wanted, group = self.labelling.tables(self.patterns), self.labelling.labels.tag.group
+        wanted, group = self.labelling.tables(self.ports.entries), self.labelling.labels.tag.group
         self._carry_out(
             {
                 switch: list(label_changes(group, held, wanted[switch]))
@@ -105,7 +113,7 @@ class BloomController:
             self.schema,
             self.held,
             self.tables() if tables is None else tables,
-            tuple(self.advertisements.values()),
+            self.offered,
             tuple(self.subscriptions.values()),
         )
 
@@ -129,7 +137,7 @@ class BloomController:
             return
         except TableFull as error:
             full = error
-        self.subscriptions, self.advertisements = before
+        self._go_back(*before)
         if len(requests) > 1:
             middle = len(requests) // 2
             self._serve(requests[:middle], refused)
@@ -143,57 +151,95 @@ class BloomController:
         book = self.interests(request.op.side)
         if request.op.adding:
             book[request.id] = Interest(request.id, request.endpoint, request.filter, WHOLE)
-        else:
-            book.pop(request.id, None)  # it is not there if it was refused a moment ago
+            self._enter(request.op.side, book[request.id])
+        elif request.id in book:  # it is not there if it was refused a moment ago
+            self._strike(request.op.side, book.pop(request.id))
+
+    def _go_back(self, subscriptions: dict[str, Interest], advertisements: dict[str, Interest]) -> None:
+        """Want again what was wanted before."""
+        for side, before in ((Side.SUBSCRIBER, subscriptions), (Side.PUBLISHER, advertisements)):
+            now = self.interests(side)
+            for name in now.keys() | before.keys():
+                if now.get(name) is not before.get(name):
+                    if name in before:
+                        self._enter(side, before[name])
+                    if name in now:
+                        self._strike(side, now[name])
+        self.subscriptions, self.advertisements = subscriptions, advertisements
+
+    def _enter(self, side: Side, interest: Interest) -> None:
+        for filter in interest.filters:
+            enter = self._book.subscribe if side is Side.SUBSCRIBER else self._book.advertise
+            enter(interest.endpoint, filter)
+
+    def _strike(self, side: Side, interest: Interest) -> None:
+        for filter in interest.filters:
+            strike = self._book.unsubscribe if side is Side.SUBSCRIBER else self._book.unadvertise
+            strike(interest.endpoint, filter)
 
     def _let_go(self, gone: Interest) -> None:
         """Take a filter that is no longer wanted out of the tables, if there is room for what it covers."""
         self.leaving.remove(gone)
+        self._strike(Side.SUBSCRIBER, gone)
         try:
             self._follow()
         except TableFull:
+            self._enter(Side.SUBSCRIBER, gone)
             self.leaving.append(gone)
 
     # Tables.
 
     def _follow(self) -> None:
         """Bring tables and publishers to what is wanted now; TableFull, and nothing changed, where that has no room."""
-        held = self._held()
-        if held.wanted == self.held.wanted:
-            return
-        patterns = self.labelling.patterns(held.wanted, self._covering)
-        both = {each: self.patterns[each] | some for each, some in patterns.items()}
-        for switch, needed in self._entries(both).items():
-            if self.capacity is not None and needed > self.capacity:
-                raise TableFull(switch=switch, needed=needed, capacity=self.capacity)
+        changes = self._book.changes()
+        more: dict[PortTable, list[int]] = {}
+        less: dict[PortTable, list[int]] = {}
+        for pattern, (before, now) in changes.items():
+            for some, ports in ((more, now & ~before), (less, before & ~now)):
+                for where in self.labelling.ports_in(ports):
+                    some.setdefault(where, []).append(pattern)
+        exchanges = self.ports.taking_in(more)
         try:
-            self._carry_out(self._ops(OpKind.INSTALL, both, self.patterns))
+            self._exchange(exchanges)
         except TableFull:
-            self.repair()  # what others have taken of the table is not known before; some entries may be there
+            self._look_again()
             raise
-        self.patterns = both
-        self.held = held  # publishers follow; what they sent before is under way until switches have settled
-        self.switches.settle()
-        self._carry_out(self._ops(OpKind.REMOVE, both, patterns))
-        self.patterns = patterns
+        self.ports.took_in(more, exchanges)
+        # Publishers follow; what they sent before is under way until switches have settled.
+        self.held, self.offered = self._book.held(), tuple(self.advertisements.values())
+        self._book.settle(changes)
+        self._changed += len(changes)
+        if less:
+            self.switches.settle()
+            exchanges = self.ports.letting_go(less)
+            try:
+                self._exchange(exchanges)
+                self.ports.let_go(less, exchanges)
+            except TableFull:
+                self.ports.let_go(less, {})
+                self._look_again()
 
-    def _held(self) -> HeldFilters:
-        subscriptions = [*self.subscriptions.values(), *self.leaving]
-        return HeldFilters.of(subscriptions, self._covering, self.labelling.topology, self.labelling.tree)
+    def _traffic(self) -> PacketSample:
+        """The packets to be expected, guessed anew now and then."""
+        if self._guess is None or self._changed * GUESSED_ANEW > len(self.held):
+            interests = self.advertisements.values()
+            labels = self.labelling.labels
+            self._guess = packets_expected(
+                self.schema, self._book.held(), list(interests), labels, self.copies, self._sample
+            )
+            self._changed = 0
+        return self._guess
 
-    def _ops(self, kind: OpKind, more: Patterns, less: Patterns) -> dict[str, list[FlowOp]]:
-        """An operation for each entry that one of two states of the tables has and the other has not."""
-        found: dict[str, list[FlowOp]] = {}
-        for each, some in more.items():
-            for pattern in sorted(some - less[each]):
-                found.setdefault(each.switch, []).append(FlowOp(kind, self.labelling.entry(each, pattern)))
-        return found
+    def _look_again(self) -> None:
+        """Go by what switches hold, after one has refused an entry: what others have taken of its table is not known
+        before. Nothing is lost with what was done so far, and what is not needed goes."""
+        self.ports.adopt(self.tables())
+        exchanges = self.ports.tidied()
+        self._exchange(exchanges)
+        self.ports.let_go({}, exchanges)
 
-    def _entries(self, patterns: Patterns) -> dict[str, int]:
-        found = Counter(self._fixed)
-        for each, some in patterns.items():
-            found[each.switch] += len(some)
-        return dict(found)
+    def _exchange(self, exchanges: Exchanges) -> None:
+        self._carry_out(self.ports.ops(exchanges))
 
     def _carry_out(self, changes: Mapping[str, Sequence[FlowOp]]) -> None:
         self.operations += carried_out(self.switches, changes)

@@ -28,7 +28,7 @@ from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
-from flowsieve.network.host_sets import HostSets
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
@@ -105,7 +105,7 @@ class ControlState:
         self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        self.sets = HostSets()
+        self.sets = HostPlaces()
         if self.labelled:
             self.sets = self.sets.extended(topology)
         self._tables = self._made_tables()
@@ -268,7 +268,7 @@ class ControlState:
         assert isinstance(self._tables, LabelledTables), "packets are labelled"
         return self._tables.filters
 
-    def recall_sets(self, sets: HostSets) -> None:
+    def recall_sets(self, sets: HostPlaces) -> None:
         """Have hosts in the sets that they were in before, while nothing was asked for yet."""
         assert not self._touched, "tables follow the sets"
         self.sets = sets.extended(self.topology)

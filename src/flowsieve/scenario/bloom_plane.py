@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsieve.client.batch_packets import Packets
 from flowsieve.client.bloom_packets import BloomPackets, bloom_packets
@@ -19,6 +20,7 @@ from flowsieve.control.bloom_controller import BloomController
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import Outcome
 from flowsieve.errors import BadInput
+from flowsieve.flow.deceived import deceived
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.explain import Explanation
@@ -42,7 +44,7 @@ class BloomPlane:
         self._scenario = scenario
         labelling = BloomLabelling.make(scenario.topology, index.labels)
         self.controller = BloomController(
-            labelling, index.copies, scenario.schema, switches, scenario.capacity
+            labelling, index.copies, scenario.schema, switches, scenario.capacity, index.sample
         )
         self.controller.repair()
         self._predicted = 0.0
@@ -60,8 +62,8 @@ class BloomPlane:
 
     def packets(self, events: EventBatch) -> Packets:
         sent = self._sent(events)
-        self._predicted += float(sent.deceived.sum())
-        self._filters += int(sent.filters.sum())
+        self._predicted += float(self._deceived(events, sent).sum())
+        self._filters += sum(map(len, sent.filters))
         self._packets += len(sent.filters)
         self._events += len(np.unique(sent.rows))
         return sent.packets()
@@ -80,11 +82,11 @@ class BloomPlane:
         controller = self.controller
         offers = offers_of(controller.advertisements.values())
         told = tuple(publisher for publisher in holders(wanted, offers) if publisher != host)
-        before = controller.patterns
+        before = {where: set(some) for where, some in controller.ports.entries.items()}
         name = next(name for name in map(str, count()) if name not in controller.subscriptions)
         outcome = self.submit([Request(Op.SUBSCRIBE, name, host, wanted)])
         entries, operations = Counter[str](), Counter[str]()
-        for where, some in controller.patterns.items():
+        for where, some in controller.ports.entries.items():
             if some != before[where]:
                 entries[where.switch] += len(some) - len(before[where])
                 operations[where.switch] += len(some ^ before[where])
@@ -103,7 +105,8 @@ class BloomPlane:
             "bits": labels.m,
             "coarsened": {},
             "bits_per_filter": labels.k,
-            "filters": len(held.filters),
+            "filters": len(held),
+            "merged_entries": self.controller.ports.merged,
             "filters_per_packet": self._filters / self._packets if self._packets else 0.0,
             "packets_per_event": self._packets / self._events if self._events else 0.0,
             "predicted_false_positives": self._predicted,
@@ -112,6 +115,11 @@ class BloomPlane:
     def _sent(self, events: EventBatch) -> BloomPackets:
         controller = self.controller
         return bloom_packets(events, controller.held, controller.labelling.labels, controller.copies)
+
+    def _deceived(self, events: EventBatch, sent: BloomPackets) -> NDArray[np.float64]:
+        controller = self.controller
+        entries = controller.ports.entries
+        return deceived(sent.sent(events), len(events), controller.labelling, controller.held, entries)
 
     def _unwanted_share(self, host: str, wanted: Filter) -> float:
         """The share of what a filter's bits bring to its host that the filter does not match.

@@ -112,6 +112,7 @@ class BloomSection(LabelSection):
     """That packets have the bits of the filters that they match, and in how many packets an event is sent."""
 
     copies: Shares
+    sample: EventBatch | None  # by which entries are merged that do not fit
     meaning: ClassVar[str] = "labels that are Bloom filters"
 
     @property
@@ -133,8 +134,9 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     schema = read_schema(top)
     bloom = header == BLOOM
     index.only((*INDEX_KEYS, *(BLOOM_KEYS if bloom else RECEIVER_KEYS)))
+    kept = ("header", "sample") if bloom else ("header",)
     for key in index.table:
-        if key in INDEX_KEYS and key != "header":
+        if key in INDEX_KEYS and key not in kept:
             why = "publishers match events themselves, and no dz of a filter stands in a table"
             index.wrong(key, f"{key} means nothing with header {shown(header)}: {why}; right is without it")
     copies = _read_copies(index) if bloom else None
@@ -142,7 +144,7 @@ def read_contents(top: Section) -> IndexSection | LabelSection | None:
     if schema is None:
         return None
     if copies is not None:
-        return BloomSection(top.path, schema, header, copies)
+        return BloomSection(top.path, schema, header, copies, _read_sample(index, schema))
     return None if bloom else ReceiverSection(top.path, schema, header, sets)
 
 
@@ -169,6 +171,8 @@ def read_served(top: Section) -> IndexSection | None:
         return None
     if index.table.get("header") != RECEIVERS:
         return read_index(top, (*DZ_HEADERS, RECEIVERS))
+    if "sets" in index:
+        index.wrong("sets", "a controller gives hosts their bits as they are found; right is without sets")
     read = read_contents(top)
     if read is None:
         return None

@@ -37,7 +37,7 @@ from flowsieve.control.state import ControlState
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dz import Dz
-from flowsieve.network.host_sets import HostSets
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
 from flowsieve.network.tree import SpanningTree, TreeMap
@@ -188,7 +188,7 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         else:
             state = make(trees)
         if state.labelled:
-            state.recall_sets(HostSets.from_json(data["sets"]))
+            state.recall_sets(HostPlaces.from_json(data["sets"]))
         covers = covers_from_json(data.get("covers"), covers_name(state))
         read = partial(Filter.parse if covers is None else Filter.known, schema=state.plan.schema)
         requests = {(each.op.side, each.id): each for each in _requests(data["interests"], read)}

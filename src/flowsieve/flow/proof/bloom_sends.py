@@ -7,13 +7,15 @@ it is known which entries could get between.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from flowsieve.errors import BadInput
 from flowsieve.flow.entry import CONTENT_TABLE, Flow
 from flowsieve.header.bloom import BloomLabels
+
+MOST_TRIED = 100_000  # packets, to find one that is not sent
 
 
 class AskedBits(NamedTuple):
@@ -38,28 +40,15 @@ class BloomTable:
         """The entry that a packet with these bits meets."""
         return next((flow for asked, flow in self.entries if not asked & ~bits), None)
 
-    def unsent(self, port: int, bits: int) -> int | None:
-        """The bits of a packet that has at least these and is not sent out of a port; None if there is none.
-
-        If an entry that does not send gets any such packet, it gets the one with these bits and its own alone: what
-        wins over it there wins over it for packets with more bits as well.
-        """
-        others = (each.bits for each in self.entries if port not in each.flow.ports)
-        for tried in (bits, *(bits | asked for asked in others)):
-            flow = self.winner(tried)
-            if flow is None or port not in flow.ports:
-                return tried
-        return None
-
-    def surely_sends(self, port: int, patterns: Collection[int]) -> bool:
-        """Whether an entry asks for one of these patterns alone, sends out of a port, and none that does not send wins
-        over it: then all packets with its bits are sent."""
+    def first_senders(self, port: int) -> frozenset[int]:
+        """What those entries ask for that send out of a port, and over which none wins that does not: all packets with
+        the bits of one are sent."""
+        found: set[int] = set()
         for each in self.entries:
             if port not in each.flow.ports:
-                return False
-            if each.bits in patterns:
-                return True
-        return False
+                break
+            found.add(each.bits)
+        return frozenset(found)
 
 
 def chain_of(flows: Iterable[Flow], labels: BloomLabels) -> Iterator[BloomTable]:
@@ -87,6 +76,34 @@ def chain_of(flows: Iterable[Flow], labels: BloomLabels) -> Iterator[BloomTable]
         stops = onward is not None and all(each.bits for each in entries)
         yield BloomTable(tuple(entries), stops)
         number = onward
+
+
+def unsent(chain: Sequence[BloomTable], port: int, bits: int) -> int | None:
+    """The bits of a packet that has at least these and that no table sends out of a port; None if there is none.
+
+    If an entry that does not send gets any such packet, it gets the one with these bits and its own alone: what wins
+    over it there wins over it for packets with more bits as well. So it is with one entry of each table that sends.
+    Raises BadInput where these are too many.
+    """
+    tried = {bits}
+    for table in chain:
+        if table.sends(port):
+            others = {each.bits for each in table.entries if port not in each.flow.ports}
+            if len(tried) * len(others) > MOST_TRIED:
+                raise BadInput(f"entries of several tables send out of port {port}, and too many do not")
+            tried |= {each | asked for each in tried for asked in others}
+    return next((each for each in sorted(tried) if not _leaves(chain, port, each)), None)
+
+
+def _leaves(chain: Sequence[BloomTable], port: int, bits: int) -> bool:
+    """Whether a packet with these bits is sent out of a port."""
+    for table in chain:
+        flow = table.winner(bits)
+        if flow is None:
+            return False
+        if port in flow.ports:
+            return True
+    return False
 
 
 def _meets(flow: Flow, labels: BloomLabels) -> bool:

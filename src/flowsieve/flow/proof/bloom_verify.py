@@ -1,10 +1,11 @@
 """A proof, over all packets, that tables for labels that are Bloom filters bring each to all whom it is for.
 
 For each switch and port it is worked out which of all packets are sent out of the port. Those that are for a filter
-which is wanted behind it on the tree must be among them, once; and each entry that sends must ask for the bits of such
-a filter. What is sent to a host must be readdressed as it takes events: a copy that is not counts as not sent. Then
-each packet gets along the tree to all whom it is for, once, and nothing loops. It may get to others, for whom it has
-the bits by chance; `false_positive_share` prices that.
+which is wanted behind it on the tree, and which somebody who is not behind it may publish, must be among them, once.
+Each entry that sends must ask for the bits of a filter that is wanted there, or for just those that several of these
+share: that is a merged entry. What is sent to a host must be readdressed as it takes events: a copy that is not counts
+as not sent. Then each packet gets along the tree to all whom it is for, once, and nothing loops. It may get to others,
+for whom it has the bits by chance; `false_positive_share` prices that.
 
 What is counted, in the words of `flow.proof.verify`:
 false_negatives: pairs of a publishing host and another for which there is an event that both an advertisement of the
@@ -18,15 +19,19 @@ undecided: switches of which nobody can tell what they do to labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
 
+from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput
 from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.label_view import Label
-from flowsieve.flow.proof.bloom_sends import BloomTable, chain_of
+from flowsieve.flow.proof.bloom_sends import BloomTable, chain_of, unsent
 from flowsieve.flow.proof.endless import endless
-from flowsieve.flow.proof.label_passage import arriving, strangers, unsent
+from flowsieve.flow.proof.label_passage import arriving, strangers
+from flowsieve.flow.proof.label_passage import unsent as why_unsent
 from flowsieve.flow.proof.verify import Verdict, Witness, named
 from flowsieve.flow.tables.bloom_tables import PortTable
 from flowsieve.header.address import address_text
@@ -62,6 +67,7 @@ class _Findings:
 def verify_bloom(view: BloomView) -> Verdict:
     """Prove that tables send each packet to all whom it is for."""
     found = _Findings(undecided=list(strangers(view)))
+    filters = _Filters.of(view)
     ports: dict[str, list[PortTable]] = {switch: [] for switch in view.topology.switches}
     for each in view.labelling.ports:
         ports[each.switch].append(each)
@@ -69,10 +75,9 @@ def verify_bloom(view: BloomView) -> Verdict:
     for switch, some in ports.items():
         try:
             chain = list(chain_of(arrive.get(switch, ()), view.labelling.labels))
+            _look_at(view, filters, switch, some, chain, found)
         except BadInput as error:
             found.undecided.append(f"{switch}: {error}")
-            continue
-        _look_at(view, switch, some, chain, found)
     losses = list(_harmed(view, found.unsent))
     doubles = list(_harmed(view, found.doubled))
     looping = endless(view.topology, arrive, view.family, _all_bits(view)) if found.strays else set()
@@ -93,45 +98,73 @@ def verify_bloom(view: BloomView) -> Verdict:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Filters:
+    """Of each filter who may publish what matches it, and its bits."""
+
+    publishers: Mapping[str, frozenset[str]]
+    patterns: Mapping[str, int]
+
+    @classmethod
+    def of(cls, view: BloomView) -> _Filters:
+        offers: dict[str, list[Filter]] = {}
+        for each in view.advertisements:
+            offers.setdefault(each.endpoint, []).extend(each.filters)
+        return cls(
+            {
+                text: frozenset(
+                    publisher
+                    for publisher, some in offers.items()
+                    if any(map(view.held[text].filter.overlaps, some))
+                )
+                for text in view.held
+            },
+            {text: view.labelling.labels.pattern(text) for text in view.held},
+        )
+
+
 def _look_at(
-    view: BloomView, switch: str, ports: list[PortTable], chain: list[BloomTable], found: _Findings
+    view: BloomView,
+    filters: _Filters,
+    switch: str,
+    ports: list[PortTable],
+    chain: list[BloomTable],
+    found: _Findings,
 ) -> None:
     """Compare what a switch does to all packets with what it should, port by port."""
     behind = {each.port.port: each.port.hosts for each in ports}
     sending = {port for table in chain for each in table.entries for port in each.flow.ports}
     for port in sorted(sending | behind.keys()):
         hosts = behind.get(port, frozenset())
-        texts = frozenset[str]().union(*(view.held.wanted.get(host, ()) for host in hosts))
+        wanted = frozenset[str]().union(*(view.held.wanted.get(host, ()) for host in hosts))
+        texts = frozenset(text for text in wanted if filters.publishers[text] - hosts)
         tables = [table for table in chain if table.sends(port)]
         whole = bool(tables) and all(not each.stops for each in chain[: chain.index(tables[0])])
+        sent = tables[0].first_senders(port) if whole else frozenset()
         for text in sorted(texts):
-            lost = _lost(view, port, text, texts, tables[0] if whole else None)
-            # Where tables send twice, a later one may send it after all.
-            if lost is not None and unsent(view, switch, port, [view.label(lost)]) is not None:
+            # Those for a filter have the bits of its covers as well; of others than are sent there this is not sure.
+            patterns = {filters.patterns[each] for each in view.held.with_covers([text]) & texts}
+            lost = None if _surely_sent(patterns, sent) else unsent(chain, port, reduce(or_, patterns))
+            if lost is not None:
                 found.unsent.append(_Fault(switch, port, NOT_SENT, lost, frozenset([text])))
         _look_for_doubles(switch, port, texts, tables, found)
-        rightly = {view.labelling.labels.pattern(text) for text in texts}
+        rightly = {filters.patterns[text] for text in wanted}
         for each in (each for table in tables for each in table.sends(port)):
-            if each.bits not in rightly and not any(not bits & ~each.bits for bits in rightly):
+            if each.bits not in rightly and not _is_merged(each.bits, rightly):
                 what = "sends it, though nobody there wants that, to"
                 found.strays.append(_Fault(switch, port, what, each.bits))
 
 
-def _lost(
-    view: BloomView, port: int, text: str, texts: frozenset[str], table: BloomTable | None
-) -> int | None:
-    """The bits of a packet for a filter that a table does not send out of a port, if there is one; None for the table
-    means that packets do not come to it.
+def _is_merged(bits: int, patterns: Collection[int]) -> bool:
+    """Whether an entry asks for what some patterns have in common, or for all bits of one and more."""
+    shared = [pattern for pattern in patterns if not bits & ~pattern]
+    return (bool(shared) and reduce(and_, shared) == bits) or any(not each & ~bits for each in patterns)
 
-    Those for a filter have the bits of its covers as well; of others than the `texts`, which are wanted behind the
-    port, this is not sure.
-    """
-    labels = view.labelling.labels
-    patterns = {labels.pattern(each) for each in view.held.with_covers([text]) & texts}
-    bits = labels.bits_of(patterns)
-    if table is None:
-        return bits
-    return None if table.surely_sends(port, patterns) else table.unsent(port, bits)
+
+def _surely_sent(patterns: set[int], sent: frozenset[int]) -> bool:
+    """Whether packets with the bits of some patterns are sent, if those are that have all bits of one of `sent`."""
+    bits = reduce(or_, patterns)
+    return not patterns.isdisjoint(sent) or any(not each & ~bits for each in sent)
 
 
 def _look_for_doubles(
@@ -167,7 +200,7 @@ def _harmed(view: BloomView, faults: list[_Fault]) -> Iterator[tuple[str, str, E
                 for fault in on_way
                 for text in sorted(texts & fault.harmed)
                 for offer in offers
-                if (event := meet_anywhere(view.schema, [*offer, view.held.filters[text]])) is not None
+                if (event := meet_anywhere(view.schema, [*offer, view.held[text].filter])) is not None
             )
             hit = next(events, None)
             if hit is not None:
@@ -205,5 +238,5 @@ def _told(view: BloomView, fault: _Fault) -> str:
     source, destination = (address_text(view.family, address) for address in view.label(fault.bits))
     done = f"{fault.switch} {fault.what} {far}"
     if fault.what == NOT_SENT:
-        done = unsent(view, fault.switch, fault.port, [view.label(fault.bits)]) or done
+        done = why_unsent(view, fault.switch, fault.port, [view.label(fault.bits)]) or done
     return f"of a packet from {source} to {destination}, {done}"

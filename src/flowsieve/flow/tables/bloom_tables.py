@@ -1,12 +1,14 @@
-"""The tables of all switches for labels that are Bloom filters: an entry for each filter that is wanted behind a port.
+"""The tables of all switches for labels that are Bloom filters: entries for the filters that are wanted behind a port.
 
 A packet passes one table for each port behind which hosts are, and each says of its port:
 
     priority 1001   has the bits of a filter that is wanted behind the port   -> out of the port, and the next table
     priority 1000   anything else                                             -> the next table
 
-In each table one entry wins, so that a packet leaves by a port once, however many filters it is for. What does not
-depend on filters, that packets come to all tables, stays as it is while they come and go.
+Which filters these are, `flow.filter_book` knows; where there are too many for a table, an entry asks for the bits that
+several of them share (`flow.tables.port_entries`). In each table one entry wins, so that a packet leaves by a port
+once, however many filters it is for. What does not depend on filters, that packets come to all tables, stays as it is
+while they come and go.
 """
 
 from __future__ import annotations
@@ -15,15 +17,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from flowsieve.flow.covering import Covering
 from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES, NOBODY, NOWHERE, Deliveries, Flow
 from flowsieve.flow.tables.receiver_tables import HAND_OVER, SEND, LabelledPort, labelled_ports
 from flowsieve.header.bloom import BloomLabels
+from flowsieve.network.locality import hosts_by_locality
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, center_tree
 
 PASS = HAND_OVER
-Wanted = Mapping[str, frozenset[str]]  # for each host its filters, by their canonical texts
 
 
 class PortTable(NamedTuple):
@@ -34,14 +35,16 @@ class PortTable(NamedTuple):
     onward: int | None
 
 
-# What is asked for in the tables: for each port the patterns of filters, those of one pattern once.
-Patterns = dict[PortTable, frozenset[int]]
+# What is asked for in the tables: for each port the bits of its entries.
+Patterns = Mapping[PortTable, Collection[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class BloomLabelling:
-    """A network, the tree of its labels, and how filters stand in them; `ports` are those that labels leave by.
+    """A network, the tree of its labels, and how filters stand in them.
 
+    `ports` are those that labels leave by. Some of them are also told as a number that has the bit of each: `behind`
+    are those that a host is behind. `nearness` is the place of each host among all, neighbours next to each other.
     `deliveries` are those at which packets are readdressed to the host there.
     """
 
@@ -50,9 +53,19 @@ class BloomLabelling:
     labels: BloomLabels
     deliveries: Deliveries = field(default_factory=dict, hash=False)
     ports: tuple[PortTable, ...] = field(init=False, compare=False, repr=False)
+    behind: Mapping[str, int] = field(init=False, compare=False, repr=False)
+    nearness: Mapping[str, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ports", tuple(_port_tables(self.topology, self.tree)))
+        ports = tuple(_port_tables(self.topology, self.tree))
+        behind = dict.fromkeys(self.topology.hosts, 0)
+        for at, each in enumerate(ports):
+            for host in each.port.hosts:
+                behind[host] |= 1 << at
+        object.__setattr__(self, "ports", ports)
+        object.__setattr__(self, "behind", behind)
+        order = hosts_by_locality(self.topology, self.tree)
+        object.__setattr__(self, "nearness", {host: at for at, host in enumerate(order)})
 
     @classmethod
     def make(
@@ -61,19 +74,14 @@ class BloomLabelling:
         """The labels of a network on its centre tree."""
         return cls(topology, center_tree(topology), labels, deliveries)
 
-    def patterns(self, wanted: Wanted, covering: Covering) -> Patterns:
-        """What the tables ask for: the filters that are wanted behind each port and that no other there covers."""
-        known: dict[str, int] = {}
-        found: Patterns = {}
-        for each in self.ports:
-            behind = frozenset[str]().union(*(wanted.get(host, ()) for host in each.port.hosts))
-            texts = covering.widest(behind)
-            for text in texts - known.keys():
-                known[text] = self.labels.pattern(text)
-            found[each] = frozenset([known[text] for text in texts])
-        return found
+    def ports_in(self, some: int) -> Iterator[PortTable]:
+        """Ports of which a number has the bits."""
+        while some:
+            lowest = some & -some
+            yield self.ports[lowest.bit_length() - 1]
+            some ^= lowest
 
-    def tables(self, patterns: Mapping[PortTable, Collection[int]]) -> dict[str, tuple[Flow, ...]]:
+    def tables(self, patterns: Patterns) -> dict[str, tuple[Flow, ...]]:
         """The entries of all switches, last table first: made in this order, a packet comes to what is there."""
         found: dict[str, list[Flow]] = {switch: [] for switch in self.topology.switches}
         for each in reversed(self.ports):

@@ -120,7 +120,7 @@ def indexes(load: TriedLoad) -> dict[str, IndexSection | LabelSection]:
     if receivers.sets is None:
         receivers = replace(receivers, sets=_learned(load))
     copies = Shares(DEFAULT_FILTERS_PER_PACKET)
-    bloom = own if isinstance(own, BloomSection) else BloomSection(path, schema, BLOOM_HEADER, copies)
+    bloom = own if isinstance(own, BloomSection) else BloomSection(path, schema, BLOOM_HEADER, copies, sample)
     return {DZ: replace(dz, sample=dz.sample or sample), RECEIVERS: receivers, BLOOM: bloom}
 
 

@@ -7,7 +7,7 @@ import pytest
 from flowsieve.errors import BadTopology
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
-from flowsieve.network.host_sets import HostSets
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Link, Topology
 
 TAG = POOLS["receivers"][0]
@@ -18,7 +18,7 @@ def star(hosts: int) -> Topology:
 
 
 def test_hosts_that_are_found_later_come_behind_those_that_were_there() -> None:
-    first = HostSets().extended(star(10))
+    first = HostPlaces().extended(star(10))
     then = first.extended(star(300))
     assert then.sets[0][:10] == first.sets[0]
     assert [then.number(host) for host in star(10).hosts] == [first.number(host) for host in star(10).hosts]
@@ -27,7 +27,7 @@ def test_hosts_that_are_found_later_come_behind_those_that_were_there() -> None:
 
 
 def test_a_number_says_which_bit_of_which_set_a_host_has() -> None:
-    sets = HostSets().extended(star(300))
+    sets = HostPlaces().extended(star(300))
     labels = ReceiverLabels(TAG, sets.sets, sets.number_bits)
     room = 112 - sets.number_bits
     for host in ("h0000", "h0107", "h0299"):
@@ -36,14 +36,14 @@ def test_a_number_says_which_bit_of_which_set_a_host_has() -> None:
 
 
 def test_a_network_may_grow_to_twice_what_it_was_and_no_further() -> None:
-    many = HostSets(address_bits=8).extended(star(40))  # four bits for sets, four for hosts
+    many = HostPlaces(address_bits=8).extended(star(40))  # four bits for sets, four for hosts
     assert many.number_bits == 5
     with pytest.raises(BadTopology, match="room for 96, as was decided when the first were found"):
         many.extended(star(97))
 
 
 def test_sets_can_be_written_down() -> None:
-    sets = HostSets().extended(star(300))
-    assert HostSets.from_json(sets.to_json()) == sets
+    sets = HostPlaces().extended(star(300))
+    assert HostPlaces.from_json(sets.to_json()) == sets
     with pytest.raises(ValueError, match="no sets of hosts"):
-        HostSets.from_json(["four", []])
+        HostPlaces.from_json(["four", []])

@@ -16,7 +16,7 @@ MOST_HOSTS = 1728  # whatever sets they are in, their numbers are below what a m
 
 
 @dataclass(frozen=True, slots=True)
-class HostSets:
+class HostPlaces:
     """Hosts in sets that are numbered with so many bits, beside which an address has room for so many hosts.
 
     A host that is found later gets the next place that is free: whatever was sent before is for the same hosts still.
@@ -36,7 +36,7 @@ class HostSets:
         }
         object.__setattr__(self, "_numbers", numbers)
 
-    def extended(self, topology: Topology) -> HostSets:
+    def extended(self, topology: Topology) -> HostPlaces:
         """The same, and places for the hosts of a network that have none yet.
 
         How many bits number the sets is decided when the first hosts come, with room for as many again.
@@ -79,7 +79,7 @@ class HostSets:
         return [self.number_bits, [list(row) for row in self.sets]]
 
     @classmethod
-    def from_json(cls, data: Sequence[object]) -> HostSets:
+    def from_json(cls, data: Sequence[object]) -> HostPlaces:
         """What `to_json` wrote down."""
         bits, sets = data
         if not isinstance(bits, int) or not isinstance(sets, list):

@@ -1,0 +1,261 @@
+"""The entries of all ports for labels that are Bloom filters, and how they follow what has to be asked for.
+
+While a switch has room there is an entry for each pattern. Beyond it patterns are merged: an entry asks for the bits
+that several of them have in common, so it sends what has the bits of any of them, and more. One entry of a switch is
+kept free, so that a merged one is there before those are gone that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+
+from flowsieve.errors import TableFull
+from flowsieve.flow.capacity.pattern_merging import PacketSample, merged
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow
+from flowsieve.flow.tables.bloom_tables import BloomLabelling, PortTable
+
+SPARE = 1  # entries that are kept free
+SLACK = 64  # where some are merged, one in so many is freed besides, so that the next requests find room
+SPLIT_FROM = 3  # merged entries are taken apart when one in so many is unused
+
+AtPorts = Mapping[PortTable, Iterable[int]]  # the bits of patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The entries of a port, by their bits, that come and that go."""
+
+    new: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
+
+    @classmethod
+    def between(cls, before: set[int], after: set[int]) -> Exchange:
+        return cls(after - before, before - after)
+
+    @property
+    def growth(self) -> int:
+        return len(self.new) - len(self.gone)
+
+
+Exchanges = dict[PortTable, Exchange]
+
+
+class PortEntries:
+    """What is asked for at each port, `needed`, and the `entries` that switches have acknowledged.
+
+    Each pattern that is needed has all bits of some entry at its port. `traffic` is asked for the packets to be
+    expected when entries have to be merged. How tables are to follow is told first, as exchanges; nothing is changed
+    here before it is told that switches have carried them out.
+    """
+
+    def __init__(
+        self, labelling: BloomLabelling, capacity: int | None, traffic: Callable[[], PacketSample]
+    ) -> None:
+        self._labelling = labelling
+        self._capacity = capacity
+        self._traffic = traffic
+        self.needed: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
+        self.entries: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
+        self._merged: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
+        self._of_switch: dict[str, list[PortTable]] = {}
+        for each in labelling.ports:
+            self._of_switch.setdefault(each.switch, []).append(each)
+        self._fixed = {switch: len(table) for switch, table in labelling.tables({}).items()}
+        self._held = Counter[str]()
+
+    @property
+    def merged(self) -> int:
+        """How many entries ask for less than the bits of a pattern that is needed."""
+        return sum(map(len, self._merged.values()))
+
+    def taking_in(self, more: AtPorts) -> Exchanges:
+        """How tables come to send some patterns more; TableFull where not even merged entries fit."""
+        found: Exchanges = {}
+        for where, patterns in more.items():
+            there, loose = self.entries[where], self._merged[where]
+            new = {bits for bits in patterns if bits not in there and not _any_within(loose, bits)}
+            if new:
+                found[where] = Exchange(new)
+        for switch in dict.fromkeys(where.switch for where in found):
+            found |= self._fitted(switch, found)
+        return found
+
+    def letting_go(self, less: AtPorts) -> Exchanges:
+        """How tables come to send some patterns no longer: entries go, and merged ones ask for more bits again."""
+        found: Exchanges = {}
+        for where, patterns in less.items():
+            found[where] = self._tightened(where, set(patterns))
+        for switch in dict.fromkeys(where.switch for where in found):
+            found |= self._taken_apart(switch, found, less)
+        return found
+
+    def took_in(self, more: AtPorts, done: Exchanges) -> None:
+        """Switches have carried out what makes them send some patterns more."""
+        for where, patterns in more.items():
+            self.needed[where].update(patterns)
+            self._merged[where].difference_update(patterns)
+        self._acknowledge(done)
+
+    def let_go(self, less: AtPorts, done: Exchanges) -> None:
+        """Switches have carried out what makes them send some patterns no longer."""
+        for where, patterns in less.items():
+            self.needed[where].difference_update(patterns)
+            self._merged[where].update(self.entries[where].intersection(patterns))
+        self._acknowledge(done)
+
+    def adopt(self, tables: Mapping[str, Iterable[Flow]]) -> None:
+        """Switches hold these tables."""
+        at = {(each.switch, each.port.table): each for each in self.entries}
+        found: dict[PortTable, set[int]] = {each: set() for each in self.entries}
+        for switch, flows in tables.items():
+            for flow in flows:
+                bits = self._labelling.labels.pattern_of(flow.match)
+                if bits is not None and flow.ports and (switch, flow.table) in at:
+                    found[at[switch, flow.table]].add(bits)
+        for where, some in found.items():
+            self._held[where.switch] += len(some) - len(self.entries[where])
+            self.entries[where], self._merged[where] = some, some - self.needed[where]
+
+    def tidied(self) -> Exchanges:
+        """How tables lose entries that stand for nothing that is needed."""
+        found: Exchanges = {}
+        for where, loose in self._merged.items():
+            gone = {bits for bits in loose if not _stands_for(bits, self.needed[where])}
+            if gone:
+                found[where] = Exchange(gone=gone)
+        return found
+
+    def ops(self, exchanges: Exchanges) -> dict[str, list[FlowOp]]:
+        """The operations of each switch, in an order in which nothing is lost: what stands for others comes before they
+        go. There is never more than one entry more than before or after."""
+        found: dict[str, list[FlowOp]] = {}
+        for part in (_useless, _merging, _narrowing, _added):
+            for where, exchange in exchanges.items():
+                for kind, bits in part(exchange):
+                    flow = self._labelling.entry(where, bits)
+                    found.setdefault(where.switch, []).append(FlowOp(kind, flow))
+        return found
+
+    def _acknowledge(self, done: Exchanges) -> None:
+        for where, exchange in done.items():
+            self.entries[where] -= exchange.gone
+            self.entries[where] |= exchange.new
+            self._merged[where] -= exchange.gone
+            self._merged[where] |= exchange.new - self.needed[where]
+            self._held[where.switch] += exchange.growth
+
+    # Room.
+
+    def _room(self, switch: str) -> int | None:
+        """How many entries the ports of a switch may have."""
+        return None if self._capacity is None else self._capacity - self._fixed[switch] - SPARE
+
+    def _fitted(self, switch: str, exchanges: Exchanges) -> Exchanges:
+        """The exchanges of a switch, with entries merged if they would not fit."""
+        room, ports = self._room(switch), self._of_switch[switch]
+        growth = sum(exchanges[each].growth for each in ports if each in exchanges)
+        if room is None or self._held[switch] + growth <= room:
+            return {}
+        tables = {each: self._after(each, exchanges) for each in ports}
+        if (least := sum(map(bool, tables.values()))) > room:
+            taken = self._fixed[switch] + SPARE
+            raise TableFull(switch=switch, needed=taken + least, capacity=taken + room)
+        fitting = merged(tables, max(least, room - room // SLACK), self._traffic())
+        return {each: Exchange.between(self.entries[each], some) for each, some in fitting.items()}
+
+    def _tightened(self, where: PortTable, gone: set[int]) -> Exchange:
+        """What becomes of a port's entries when some patterns go: what stood for them stands for the others alone."""
+        there, loose = self.entries[where], self._merged[where]
+        if not loose:
+            return Exchange(gone=gone & there)
+        needed = self.needed[where] - gone
+        without = needed - there  # an entry of their own
+        found = Exchange()
+        for bits in [each for each in loose | gone & there if _stands_for(each, gone)]:
+            found.gone.add(bits)
+            if members := [each for each in without if not bits & ~each]:
+                found.new.add(reduce(and_, members))
+        both = found.new & there
+        return Exchange(found.new - there, found.gone - both)
+
+    def _taken_apart(self, switch: str, exchanges: Exchanges, less: AtPorts) -> Exchanges:
+        """Merged entries taken apart, if much of a table is unused: into as many as leave half of that unused."""
+        room, ports = self._room(switch), self._of_switch[switch]
+        if room is None:
+            return {}
+        tables = {each: self._after(each, exchanges) for each in ports}
+        unused = room - sum(map(len, tables.values()))
+        if unused * SPLIT_FROM < room:
+            return {}
+        free, found = unused // 2, Exchanges()
+        for where, there in tables.items():
+            needed = self.needed[where].difference(less.get(where, ()))
+            for bits in sorted(there - needed):
+                members = {each for each in needed if not bits & ~each}
+                if free > 0 and len(members) > 1:
+                    parts = merged({where: members}, free + 1, self._traffic())[where]
+                    there = there - {bits} | parts
+                    free -= len(parts) - 1
+                    found[where] = Exchange.between(self.entries[where], there)
+        return found
+
+    def _after(self, where: PortTable, exchanges: Exchanges) -> set[int]:
+        if where not in exchanges:
+            return self.entries[where]
+        return self.entries[where] - exchanges[where].gone | exchanges[where].new
+
+
+# The parts of an exchange, in their order.
+
+Steps = Iterator[tuple[OpKind, int]]
+
+
+def _useless(exchange: Exchange) -> Steps:
+    """What goes and has to do with nothing that comes: nobody needs it, or something that stays stands for it."""
+    for bits in sorted(exchange.gone):
+        if not _any_within(exchange.new, bits) and not _stands_for(bits, exchange.new):
+            yield OpKind.REMOVE, bits
+
+
+def _merging(exchange: Exchange) -> Steps:
+    """What comes and stands for some that go, each followed by those."""
+    left = set(exchange.gone)
+    for bits in sorted(exchange.new):
+        if _stands_for(bits, exchange.gone):
+            yield OpKind.INSTALL, bits
+            over = [each for each in left if not bits & ~each]
+            left.difference_update(over)
+            yield from ((OpKind.REMOVE, each) for each in sorted(over))
+
+
+def _narrowing(exchange: Exchange) -> Steps:
+    """What goes and stood for some that come, each preceded by those."""
+    left = {bits for bits in exchange.new if not _stands_for(bits, exchange.gone)}
+    for bits in sorted(exchange.gone):
+        narrower = [each for each in exchange.new if not bits & ~each]
+        if narrower and not _any_within(exchange.new, bits):
+            yield from ((OpKind.INSTALL, each) for each in sorted(left.intersection(narrower)))
+            left.difference_update(narrower)
+            yield OpKind.REMOVE, bits
+
+
+def _added(exchange: Exchange) -> Steps:
+    """What comes and has to do with nothing that goes."""
+    for bits in sorted(exchange.new):
+        if not _stands_for(bits, exchange.gone) and not _any_within(exchange.gone, bits):
+            yield OpKind.INSTALL, bits
+
+
+def _stands_for(bits: int, others: Iterable[int]) -> bool:
+    """Whether an entry that asks for these bits sends what one of others does."""
+    return any(not bits & ~each for each in others)
+
+
+def _any_within(some: Iterable[int], bits: int) -> bool:
+    """Whether one of some entries sends what has these bits."""
+    return any(not each & ~bits for each in some)
