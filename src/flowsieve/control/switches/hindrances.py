@@ -56,7 +56,9 @@ class Hindrances:
 
     def _at(self, switch: str) -> Iterator[str]:
         core = self._core
-        if entries := core.switches.foreign(switch):
+        foreign = core.switches.foreign(switch)
+        if entries := [each for each in foreign if reach_of(core.encoding, each) is not None]:
+            # Only now, since making a table of thousands of entries takes its time, and links may be mended meanwhile.
             for each in shadowing(core.encoding, entries, core.state.table(switch)):
                 yield f"an entry of others comes before ours: {each.text}"
         state = core.state
@@ -83,14 +85,19 @@ class Hindrances:
                 yield near, setting
 
 
+def reach_of(encoding: Encoding, entry: Foreign) -> Dz | None:
+    """The dz whose events an entry of others surely takes before an entry of ours of a lower rank; None if of none."""
+    theirs = entry.certain and not entry.goes_on and not entry.missing
+    reach = entry.within(encoding.tag.group) if theirs else None
+    return encoding.dz_of(PrefixMatch(reach)) if reach is not None else None
+
+
 def shadowing(
     encoding: Encoding, entries: Collection[Foreign], table: Mapping[Dz, Ports]
 ) -> Iterator[Foreign]:
     """The entries of others that surely come before some entry of ours, for what comes in on some port at least."""
     for each in entries:
-        theirs = each.certain and not each.goes_on and not each.missing
-        reach = each.within(encoding.tag.group) if theirs else None
-        dz = encoding.dz_of(PrefixMatch(reach)) if reach is not None else None
+        dz = reach_of(encoding, each)
         if dz is not None and any(
             encoding.priority_of(own) <= each.rank and (own.covers(dz) or dz.covers(own)) for own in table
         ):
