@@ -54,7 +54,7 @@ PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request 
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
 MOST_LOOKS = 3  # at a network that changes while it is looked at
 LEASES = 5  # of a publisher's filters, in that of a client
-FILTER_LEASE_SECONDS = 6.0
+FILTER_LEASE_SECONDS = 6.0  # and no longer: a publisher that is cut off holds requests up for that time
 DRAIN_SECONDS = 0.25  # for what a publisher sent before it stopped
 
 
@@ -359,7 +359,7 @@ class Dispatcher:
 
     def _publishers(self) -> Publishers:
         """Publishers that match events themselves; some may go on with what a controller before us gave them."""
-        gates, before = LabelGates(self._core, self._fleet), self.ledger.promised / LEASES
+        gates, before = LabelGates(self._core, self._fleet), filter_lease_of(self.ledger.promised)
         return Publishers(self._core, gates, lambda: self.filter_lease, before)
 
     # How the network turns out.
@@ -381,6 +381,11 @@ class Dispatcher:
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._greeter.look_at_ports(switch))
+
+
+def filter_lease_of(lease: float) -> float:
+    """How long publishers may go on with what they hold of others' filters, where clients have such a lease."""
+    return min(lease / LEASES, FILTER_LEASE_SECONDS)
 
 
 def _without(settings: Mapping[int, PortSetting], ports: Collection[int]) -> Mapping[int, PortSetting]:

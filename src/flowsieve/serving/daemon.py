@@ -14,7 +14,7 @@ from functools import partial
 
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
-from flowsieve.control.dispatcher import LEASES, Dispatcher
+from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Found
 from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
@@ -108,7 +108,7 @@ class Daemon:
             asked = self.dispatcher.replace(new)
             self.calls.leases.seconds, self.calls.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
-        self.dispatcher.filter_lease = config.service.lease / LEASES
+        self.dispatcher.filter_lease = filter_lease_of(config.service.lease)
         if self.keys is not None:
             self.keys.period = config.service.key_rotation
         if more and self.explorer is not None:  # before they are known by name, and may connect
@@ -157,7 +157,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
             watcher=metrics,
             guarding=config.guarding(partial(site.sources, family=config.index.encoding.family)),
             detour_room=config.detour_room,
-            filter_lease=service.lease / LEASES,
+            filter_lease=filter_lease_of(service.lease),
         )
         switch_log = SwitchLog()
         router.add(switch_log.heard)
