@@ -42,7 +42,8 @@ COPIES = {
     "adaptive": Shares(16),
 }
 NONE, IDENTICAL, COVERED, MERGED = "none", "identical once", "and covered pruned", "and merged to a half"
-LEFT = (0.7, 0.4, 0.2)  # of the entries of the fullest switch
+LEFT = (0.7, 0.4, 0.2, 0.1)  # of the entries of the fullest switch
+LEAST = 12  # entries of a switch for filters: one for each port has to be among them
 WITHIN = 0.1  # of what is measured, where enough is
 
 
@@ -166,6 +167,11 @@ def fractions(line: dict[int, Sent]) -> dict[int, float]:
     return {x: rounded(sent.fraction) for x, sent in line.items()}
 
 
+def traffic(line: dict[int, Sent]) -> dict[int, float]:
+    """Packets over links per event."""
+    return {x: rounded(sent.over_links / (EVENTS * len(SEEDS))) for x, sent in line.items()}
+
+
 def predictions(line: dict[int, Sent]) -> dict[int, float]:
     """The fractions that were to be expected."""
     return {x: rounded(sent.predicted / max(1, sent.wanted + sent.predicted)) for x, sent in line.items()}
@@ -197,7 +203,7 @@ def by_optimisation() -> dict[str, dict[int, Sent]]:
 
 def left(sent: Sent, share: float) -> int:
     """A capacity that leaves such a share of the entries that filters have at the fullest switch."""
-    return sent.fixed_max + 1 + max(HOSTS, round(share * (sent.entries_max - sent.fixed_max)))
+    return sent.fixed_max + 1 + max(LEAST, round(share * (sent.entries_max - sent.fixed_max)))
 
 
 def by_merging(optimised: dict[str, dict[int, Sent]]) -> dict[str, dict[int, Sent]]:
@@ -218,6 +224,8 @@ def by_merging(optimised: dict[str, dict[int, Sent]]) -> dict[str, dict[int, Sen
 def charts(lines: dict[str, dict[str, dict[int, float]]]) -> dict[str, Chart]:
     across, number = "subscriptions", "a constant number against as many as it takes"
 
+    most, left_over = f"{max(SUBSCRIPTIONS)} subscriptions", "entries left at the fullest switch, %"
+
     def chart(name: str, title: str, about: str, across: str, *upright: str) -> Chart:
         return Chart(title, about, across, lines[name], *upright, percent=False)
 
@@ -228,11 +236,13 @@ def charts(lines: dict[str, dict[str, dict[int, float]]]) -> dict[str, Chart]:
         ),
         "entries": chart("entries", "Optimisations: entries", "of the fullest switch", across, "entries"),
         "optimisations": chart("optimisations", "Optimisations: false positives", "adaptive copies", across),
-        "merging": chart(
-            "merging",
-            "Merging entries after pruning",
-            f"{max(SUBSCRIPTIONS)} subscriptions, adaptive copies",
-            "entries left at the fullest switch, %",
+        "merging": chart("merging", "Merging entries after pruning: false positives", most, left_over),
+        "merging_traffic": chart(
+            "merging_traffic",
+            "Merging entries after pruning: traffic",
+            most,
+            left_over,
+            "packets over links per event",
         ),
     }
 
@@ -246,15 +256,13 @@ def run() -> Result:
     predicted = sum(sent.predicted for sent in unmerged) / sum(sent.unwanted for sent in unmerged)
     lines: dict[str, dict[str, dict[int, float]]] = {
         "copies": {name: fractions(line) for name, line in copies.items()},
-        "traffic": {
-            name: {x: rounded(sent.over_links / (EVENTS * len(SEEDS))) for x, sent in line.items()}
-            for name, line in copies.items()
-        },
+        "traffic": {name: traffic(line) for name, line in copies.items()},
         "entries": {
             name: {x: sent.entries_max for x, sent in line.items()} for name, line in optimised.items()
         },
         "optimisations": {name: fractions(line) for name, line in optimised.items()},
         "merging": {name: fractions(line) for name, line in merged.items()},
+        "merging_traffic": {name: traffic(line) for name, line in merged.items()},
         "predicted: copies": {name: predictions(line) for name, line in copies.items()},
         "predicted: optimisations": {name: predictions(line) for name, line in optimised.items()},
         "predicted: merging": {name: predictions(line) for name, line in merged.items()},

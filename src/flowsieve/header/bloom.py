@@ -80,10 +80,6 @@ class BloomLabels:
                     return found
             block += 1
 
-    def false_positive_rate(self, filters: int) -> float:
-        """How likely the bits of a filter are found in a packet for so many others."""
-        return false_positive_rate(self.m, self.k, filters)
-
     # Entries.
 
     @property

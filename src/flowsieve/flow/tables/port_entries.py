@@ -186,7 +186,7 @@ class PortEntries:
     def _taken_apart(self, switch: str, exchanges: Exchanges, less: AtPorts) -> Exchanges:
         """Merged entries taken apart, if much of a table is unused: into as many as leave half of that unused."""
         room, ports = self._room(switch), self._of_switch[switch]
-        if room is None:
+        if room is None or not any(self._merged[each] for each in ports):
             return {}
         tables = {each: self._after(each, exchanges) for each in ports}
         unused = room - sum(map(len, tables.values()))
