@@ -10,7 +10,6 @@ from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.errors import BadInput, Refused
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
-from flowsieve.flow.capacity.foresight import Foresight
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
@@ -97,16 +96,7 @@ class ControlState:
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         compiler = Compiler(topology, self.trees, self.settings.tables)
-        self._fitted = FittedTables(compiler, self.settings.room(topology))
-        self._foreseen: Foresight | None = None
-
-    @property
-    def _tables(self) -> FittedTables:
-        """The tables on the trees as they are: what was foreseen of others is taken back."""
-        if self._foreseen is not None:
-            self._foreseen.take_back()
-            self._foreseen = None
-        return self._fitted
+        self._tables = FittedTables(compiler, self.settings.room(topology))
 
     def step(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; what does not fit is refused one by one.
@@ -183,10 +173,6 @@ class ControlState:
         before, trees = self.trees, mended(self.trees, self.topology, self.down, self.fenced)
         if trees == before:
             return Outcome({})
-        foreseen = self._foreseen
-        if foreseen is not None and foreseen.after == trees and (changes := foreseen.take()) is not None:
-            self.trees, self._foreseen = foreseen.after, None
-            return Outcome(changes)
         try:
             return Outcome(self._on(trees))
         except Refused as reason:
@@ -194,19 +180,6 @@ class ControlState:
             with suppress(Refused):  # nor did what was there before
                 back = self._on(before)
             return Outcome(back, unmended=reason)
-
-    def foresee(self, down: Collection[Edge], fenced: Collection[Edge]) -> Callable[[], None]:
-        """What to call, in any thread, so that a `rewire` with these links is worked out before it is asked for.
-
-        Nothing of it is in force; where something else is asked of the tables first, it is taken back. What tables
-        that are free and cut to a capacity owe to the past cannot be, so these are left alone.
-        """
-        trees = mended(self.trees, self.topology, down, fenced)
-        if trees == self.trees or (self.bounded and self.settings.tables is Tables.FREE):
-            return lambda: None
-        if self._foreseen is None or self._foreseen.after != trees:
-            self._foreseen = Foresight(self._tables, self.trees, trees)
-        return self._foreseen.work_out
 
     def _on(self, trees: TreeMap) -> Mapping[str, list[Change]]:
         """Go over to trees of the same partitions; what changes with them."""
@@ -230,8 +203,9 @@ class ControlState:
             gone = tree_edges(self.trees) - there
             trees = mended(extended(self.trees, topology), topology, self.down | gone, self.fenced | gone)
         self.found, self.topology, self.trees = True, topology, trees
-        compiler = Compiler(topology, self.trees, self.settings.tables)
-        self._fitted, self._foreseen = FittedTables(compiler, self.settings.room(topology)), None
+        self._tables = FittedTables(
+            Compiler(topology, self.trees, self.settings.tables), self.settings.room(topology)
+        )
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
@@ -265,12 +239,12 @@ class ControlState:
 
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
-        return self._fitted.capacity.get(switch)
+        return self._tables.capacity.get(switch)
 
     @property
     def bounded(self) -> bool:
         """Whether some table has a capacity: only then does it matter in which order requests came."""
-        return bool(self._fitted.capacity)
+        return bool(self._tables.capacity)
 
     @property
     def fit(self) -> Fit:
