@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
@@ -16,8 +15,7 @@ from flowsieve.flow.diff import Ports, apply_changes
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
-from flowsieve.network.generators import line, random_connected, ring
-from flowsieve.network.mend import edges_of
+from flowsieve.network.generators import line, ring
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
@@ -231,46 +229,3 @@ def test_coarsened_tables_say_what_they_are_expected_to_waste() -> None:
     assert at.waste().keys() == {"s0", "s1", "s2"}
     assert 0 < at.waste()["s0"] < 1  # the others only pass on what it lets through
     assert state().waste() == {}
-
-
-@pytest.mark.parametrize("capacity", [None, 6, 12])
-@pytest.mark.parametrize("kind", Tables)
-def test_what_was_foreseen_of_other_trees_comes_about_or_leaves_no_trace(
-    kind: Tables, capacity: int | None
-) -> None:
-    """Two states are asked the same; one of them foresees what may come, in time, too late or in vain."""
-    dice, network = Random(7), random_connected(6, 4, 3)
-    hosts, links = sorted(network.hosts), sorted(edges_of(network), key=sorted)
-    plain, seer = (state(network, tables=kind, capacity=capacity, budget=0) for _ in range(2))
-    taken = 0
-    for n in range(150):
-        down = frozenset(dice.sample(links, dice.randint(0, 3)))
-        guess = down if dice.random() < 0.6 else frozenset(dice.sample(links, 1))
-        work_out = seer.foresee(guess, guess)
-        if dice.random() < 0.8:
-            work_out()
-        if dice.random() < 0.4:
-            low = dice.randint(0, 90)
-            asked_for = (sub if n % 3 else adv)(f"i{n}", dice.choice(hosts), f"{low} <= A < {low + 9}")
-            assert plain.step([asked_for]) == seer.step([asked_for])
-        before = seer.trees
-        expected, got = plain.rewire(down), seer.rewire(down)
-        assert expected.changes == got.changes and str(expected.unmended) == str(got.unmended)
-        taken += seer.trees != before
-        assert plain.trees == seer.trees and tables(plain) == tables(seer)
-        work_out()  # nothing is left to be done by it
-        assert tables(plain) == tables(seer)
-    assert taken > 20
-
-
-def test_what_is_foreseen_is_worked_out_beside_all_else_and_what_is_asked_meanwhile_waits_for_it() -> None:
-    network = ring(5)
-    plain, seer = state(network), state(network)
-    requests = [adv("p"), *(sub(f"s{n}", f"h{n % 5}", f"{n} <= A < {n + 20}") for n in range(1, 60))]
-    for each in (plain, seer):
-        each.step(requests)
-    down = {frozenset(plain.trees.trees[0].edges[0])}
-    for _ in range(20):
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(seer.foresee(down, down))
-            assert tables(seer) == tables(plain)

@@ -10,7 +10,6 @@ from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.errors import BadInput, Refused
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
-from flowsieve.flow.capacity.foresight import Foresight
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
@@ -109,16 +108,7 @@ class ControlState:
         self.sets = HostPlaces()
         if self.labelled:
             self.sets = self.sets.extended(topology)
-        self._made = self._made_tables()
-        self._foreseen: Foresight | None = None
-
-    @property
-    def _tables(self) -> FittedTables | LabelledTables:
-        """The tables on the trees as they are: what was foreseen of others is taken back."""
-        if self._foreseen is not None:
-            self._foreseen.take_back()
-            self._foreseen = None
-        return self._made
+        self._tables = self._made_tables()
 
     def step(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; what does not fit is refused one by one.
@@ -198,10 +188,6 @@ class ControlState:
         before, trees = self.trees, mended(self.trees, self.topology, self.down, self.fenced)
         if trees == before:
             return Outcome({})
-        foreseen = self._foreseen
-        if foreseen is not None and foreseen.after == trees and (changes := foreseen.take()) is not None:
-            self.trees, self._foreseen = foreseen.after, None
-            return Outcome(changes)
         try:
             return Outcome(self._on(trees))
         except Refused as reason:
@@ -209,24 +195,6 @@ class ControlState:
             with suppress(Refused):  # nor did what was there before
                 back = self._on(before)
             return Outcome(back, unmended=reason)
-
-    def foresee(self, down: Collection[Edge], fenced: Collection[Edge]) -> Callable[[], None]:
-        """What to call, in any thread, so that a `rewire` with these links is worked out before it is asked for.
-
-        Nothing of it is in force; where something else is asked of the tables first, it is taken back. What tables
-        that are free and cut to a capacity owe to the past cannot be, so these are left alone; so are those for labels,
-        which are made in no time.
-        """
-        tables, trees = self._made, mended(self.trees, self.topology, down, fenced)
-        owes = self.bounded and self.settings.tables is Tables.FREE
-        if trees == self.trees or owes or isinstance(tables, LabelledTables):
-            return lambda: None
-        if self._foreseen is not None and self._foreseen.after != trees:
-            self._foreseen.take_back()
-            self._foreseen = None
-        if self._foreseen is None:
-            self._foreseen = Foresight(tables, self.trees, trees)
-        return self._foreseen.work_out
 
     def _on(self, trees: TreeMap) -> Mapping[str, list[Change]]:
         """Go over to trees of the same partitions; what changes with them."""
@@ -252,7 +220,7 @@ class ControlState:
         self.found, self.topology, self.trees = True, topology, trees
         if self.labelled:
             self.sets = self.sets.extended(topology)
-        self._made, self._foreseen = self._made_tables(), None
+        self._tables = self._made_tables()
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
@@ -304,7 +272,7 @@ class ControlState:
         """Have hosts in the sets that they were in before, while nothing was asked for yet."""
         assert not self._touched, "tables follow the sets"
         self.sets = sets.extended(self.topology)
-        self._made = self._made_tables()
+        self._tables = self._made_tables()
 
     @property
     def tables(self) -> dict[str, object]:
@@ -325,12 +293,12 @@ class ControlState:
 
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
-        return self._made.capacity.get(switch)
+        return self._tables.capacity.get(switch)
 
     @property
     def bounded(self) -> bool:
         """Whether some table has a capacity: only then does it matter in which order requests came."""
-        return self._made.bounded
+        return self._tables.bounded
 
     @property
     def fit(self) -> Fit:

@@ -325,19 +325,11 @@ class Mender:
                 self._fencing[edge] = ""
                 self._core.tasks.start(self._close(edge))
         self._check()
-        if dead:
-            self._core.tasks.start(self._foresee(dead))
         with suppress(TimeoutError):
             async with asyncio.timeout(FENCING_SECONDS):
                 while any(self._fencing.get(edge) == "" for edge in dead - self.fences.sure):
                     self._fenced.clear()
                     await self._fenced.wait()
-
-    async def _foresee(self, dead: frozenset[Edge]) -> None:
-        """While fences are on their way, have it worked out what the trees and tables will be; nothing is sent."""
-        await asyncio.sleep(0)  # until the switches are asked
-        if closing := dead & self.fences.closing:
-            await asyncio.to_thread(self._core.state.foresee(self._down, self.fences.sure | closing))
 
     async def _close(self, edge: Edge) -> None:
         try:
