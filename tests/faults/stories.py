@@ -200,6 +200,7 @@ class Story(Lives):
         """All that was broken is whole again: everything wanted arrives, and nothing is left of it."""
         self._tell("all is whole again")
         self.memory.full = False
+        self.fabric.lose_no_more()
         self._pulled.clear()
         self._regain_power()
         self._cable()

@@ -180,6 +180,10 @@ class EmbeddedFabric:
         """Have the answer to the next batch or fence lost, and the connection with it; it is carried out."""
         self._mute.add(switch)
 
+    def lose_no_more(self) -> None:
+        """Have all answers arrive from now on."""
+        self._mute.clear()
+
     def restart(self, switch: str) -> None:
         """A switch begins anew, with an empty table, no service entries and no fences."""
         self.disconnect(switch, "it restarted")
