@@ -73,11 +73,12 @@ class TableRoom:
                     await self._bound(switch, None)
 
     async def _bound(self, switch: str, room: int | None) -> None:
-        core = self._core
-        outcome = await core.scribe.write(
-            Bounded(switch, room), lambda: core.state.bound(switch, room), urgent=True
-        )
-        self._ask(outcome.changes)
+        entry = Bounded(switch, room)
+        await self._core.scribe.write(entry, lambda: self._decide(switch, room), urgent=True)
+
+    def _decide(self, switch: str, room: int | None) -> None:
+        """State and tables in one turn: a switch that is read in between would be asked for the difference twice."""
+        self._ask(self._core.state.bound(switch, room).changes)
 
 
 def _now() -> float:
