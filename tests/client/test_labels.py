@@ -69,6 +69,7 @@ def test_events_come_to_those_who_want_them_and_to_nobody_else(labelled: Fabric)
             assert await prices(high, 2) == [100, 500]
             assert await prices(here, 1) == [7]
             await low.cancel()
+            await until(lambda: not labelled.dispatcher.publishers.behind)  # what ends, ends before they know
             await ann.publish(price=8, side="buy")
             await ann.publish(price=101, side="buy")
             assert await prices(high, 1) == [101]
