@@ -287,6 +287,40 @@ def test_a_matcher_whose_place_another_has_taken_is_sent_away_and_its_lease_wait
     run(story)
 
 
+def test_a_lease_is_waited_for_though_another_matcher_takes_over_and_holds_what_there_is() -> None:
+    async def story() -> None:
+        world = World()
+        loop = asyncio.get_running_loop()
+        world.take(Op.ADVERTISE, "pub", "True")
+        begin = loop.time()
+        assert (await world.ask()).lease == LEASE
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        waiting = asyncio.create_task(world.publishers.holding(["pub"]))
+        await asyncio.sleep(0.05)
+        world.store = FilterStore(SCHEMA)
+        for _ in range(3):
+            await world.ask(session="b")
+        await waiting
+        assert loop.time() - begin >= LEASE  # the first one does not know of it, and may send until then
+
+    run(story)
+
+
+def test_a_page_has_room_for_so_many_receivers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsieve.control.publishers.PAGE_CHARACTERS", 15)
+
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        for x in range(2):
+            for host in ("sub", "new"):
+                world.take(Op.SUBSCRIBE, host, f"x=={x}")
+        assert [len((await world.ask()).add) for _ in range(3)] == [1, 1, 0]
+        assert [world.wanted(x) for x in (0, 1)] == [{"sub", "new"}] * 2
+
+    run(story)
+
+
 def test_after_a_restart_all_of_it_is_told_anew() -> None:
     async def story() -> None:
         world = World()

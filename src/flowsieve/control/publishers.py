@@ -34,7 +34,8 @@ ROWS = 2000  # filters on a page
 QUICK_SECONDS = 0.005  # in which all filters may be told to one host, as often as it asks
 REST = 20  # times as long as it takes beyond that, before it is told again
 REPLACED = "another matcher of this host has taken the place of this one"
-PAGE_CHARACTERS = 200_000  # of filters on a page
+PAGE_CHARACTERS = 200_000  # of filters and their receivers on a page
+NUMBER_CHARACTERS = 6  # of a receiver's number, and what is around it
 
 
 class Gates(Protocol):
@@ -203,14 +204,16 @@ class Publishers:
 
     async def _caught_up(self, host: str) -> None:
         known = self._publisher(host)
-        wanted, end = known.newest, known.promised
+        wanted, end, others = known.newest, known.promised, known.others
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if known.held is not None and known.held >= wanted:
             told.set_result(None)
         known.waiting.append((wanted, told))
         try:
-            await _done_by(known.others)
+            await _done_by(others)
             await _done_by(end, told)
+            if known.others > others:  # another matcher has said so, and the one before it may still be publishing
+                await _done_by(end)
             if not told.done() and self._gates.shut(host) and not known.silenced:
                 known.silenced = True
                 log.warning(
@@ -239,7 +242,8 @@ class Publishers:
         version, rows = known.pages
         end, room = start, PAGE_CHARACTERS
         while end < len(rows) and end - start < ROWS and room > 0:
-            room -= len(rows[end][0])
+            text, numbers = rows[end]
+            room -= len(text) + len(numbers) * NUMBER_CHARACTERS
             end += 1
         return FilterPage(
             self.epoch,
