@@ -212,7 +212,7 @@ class Publishers:
         try:
             await _done_by(others)
             await _done_by(end, told)
-            if known.others > others:  # another matcher has said so, and the one before it may still be publishing
+            if known.others > others:  # another has taken its place meanwhile, and it may still be publishing
                 await _done_by(end)
             if not told.done() and self._gates.shut(host) and not known.silenced:
                 known.silenced = True
