@@ -128,6 +128,23 @@ def test_an_answer_that_got_lost_is_given_again() -> None:
     run(story)
 
 
+def test_a_host_that_did_not_hear_that_nothing_counts_any_more_is_told_so_again() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        goes = world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        for _ in range(2):
+            await world.ask()
+        world.publishers.begin_anew()
+        world.end(Op.UNSUBSCRIBE, goes, "sub")
+        lost = await world.publishers.ask("pub", "a", world.store.held, LONG)
+        assert (lost.anew, lost.add) == (True, ())
+        await world.ask()
+        assert world.wanted(2) == set()
+
+    run(story)
+
+
 def test_what_comes_and_goes_before_a_host_has_asked_is_not_told() -> None:
     async def story() -> None:
         world = World()

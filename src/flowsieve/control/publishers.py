@@ -66,6 +66,7 @@ class _Publisher:
     replaced: str = ""
     others: float = 0.0
     held: int | None = None  # None: nothing of this epoch
+    since: int = 0  # the version of which it was told all; what it held before does not count
     newest: int = 0  # the version that was the last to bring something new for it
     news: list[tuple[int, FilterChange]] = field(default_factory=list)
     pages: tuple[int, list[Row]] | None = None  # all of a version, while it is being told
@@ -182,6 +183,8 @@ class Publishers:
             if held.rows < len(known.pages[1]):
                 return held.rows
             known.holds(held.version)
+        elif held.version < known.since:  # it did not hear of that
+            known.begin()
         elif known.held is not None:
             known.holds(min(held.version, self.version))
         return 0
@@ -195,7 +198,7 @@ class Publishers:
                 raise Busy("all filters were told to this host a moment ago; ask again in a second")
             rows = self._rows(self._core.state.filters.held_by(host))
             known.rest = _now() + REST * max(0.0, _now() - begin - QUICK_SECONDS)
-            known.pages, known.news = (self.version, rows), []
+            known.pages, known.news, known.since = (self.version, rows), [], self.version
             if rows:
                 return self._page(known, 0)
             known.holds(self.version)
