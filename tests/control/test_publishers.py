@@ -215,6 +215,28 @@ def test_a_subscription_is_served_when_its_publishers_hold_it() -> None:
     run(story)
 
 
+def test_pages_do_not_count_as_held_before_the_last_of_them_is_there() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        await world.ask()
+        world.publishers.begin_anew()
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        waiting = asyncio.create_task(world.publishers.holding(["pub"]))
+        assert (await world.ask()).more
+        await world.publishers.ask("pub", "a", world.store.held, LONG)  # the last one, which gets lost
+        await asyncio.sleep(0.05)
+        assert world.wanted(2) == set()  # it still publishes with what it held before
+        assert not waiting.done()
+        await world.ask(LONG)
+        assert world.wanted(2) == {"sub"}
+        asking = asyncio.create_task(world.ask(LONG))
+        await waiting
+        asking.cancel()
+
+    run(story)
+
+
 def test_a_silent_publisher_is_waited_for_as_long_as_its_lease() -> None:
     async def story() -> None:
         world = World()

@@ -177,16 +177,16 @@ class Publishers:
 
     def _note(self, known: _Publisher, held: HeldVersion | None) -> int:
         """Take note of what a host says that it holds; the row to go on from, of those that it is being told."""
-        if held is None or held.epoch != self.epoch:
+        told = known.pages
+        if held is None or held.epoch != self.epoch or held.version < known.since:
             known.begin()
-        elif known.pages is not None and held.version == known.pages[0] and held.rows:
-            if held.rows < len(known.pages[1]):
-                return held.rows
-            known.holds(held.version)
-        elif held.version < known.since:  # it did not hear of that
+        elif not held.rows:
+            if told is not None or known.held is not None:
+                known.holds(min(held.version, self.version))
+        elif told is not None and held.version == told[0] and held.rows <= len(told[1]):
+            return held.rows  # until it has the last page, it publishes with what it held before
+        else:
             known.begin()
-        elif known.held is not None:
-            known.holds(min(held.version, self.version))
         return 0
 
     def _next(self, host: str, known: _Publisher, start: int) -> FilterPage | None:
@@ -199,10 +199,7 @@ class Publishers:
             rows = self._rows(self._core.state.filters.held_by(host))
             known.rest = _now() + REST * max(0.0, _now() - begin - QUICK_SECONDS)
             known.pages, known.news, known.since = (self.version, rows), [], self.version
-            if rows:
-                return self._page(known, 0)
-            known.holds(self.version)
-            return self._step(known, anew=True)
+            return self._page(known, 0)
         return self._step(known) if known.news else None
 
     async def _caught_up(self, host: str) -> None:
@@ -240,9 +237,11 @@ class Publishers:
     # Pages.
 
     def _page(self, known: _Publisher, start: int) -> FilterPage:
-        """A page of all that a publisher has to hold."""
+        """A page of all that a publisher has to hold; behind the last, what is new since they were made."""
         assert known.pages is not None
         version, rows = known.pages
+        if start == len(rows):
+            return self._step(known, anew=not start)
         end, room = start, PAGE_CHARACTERS
         while end < len(rows) and end - start < ROWS and room > 0:
             text, numbers = rows[end]
