@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Asked, Found, Past
@@ -81,3 +83,16 @@ def test_a_tree_stays_as_it_is_where_its_tables_would_not_fit() -> None:
     outcome = small.rewire({edge})
     assert isinstance(outcome.unmended, TableFull)
     assert small.trees == before
+
+
+def test_a_switch_without_room_for_labels_refuses_no_interest_and_no_restart() -> None:
+    state, ledger = made(), Ledger()
+    state.step([request(Op.ADVERTISE, "a", "h1")])
+    with pytest.raises(TableFull):
+        state.bound("s2", 1)
+    outcome = state.step([request(Op.SUBSCRIBE, "s", "h2"), request(Op.SUBSCRIBE, "t", "h2", "x == 3")])
+    assert (outcome.refused, len(outcome.told["h1"])) == ((), 2)
+    ended = state.step([Request(Op.UNSUBSCRIBE, "t", "h2")])
+    assert [each.wanted for each in ended.told["h1"]] == [False]
+    kept, _ = recover(Past(snapshot(state, ledger)), made)
+    assert (kept.bounds, kept.tables) == ({"s2": 1}, state.tables)

@@ -128,6 +128,23 @@ def test_an_answer_that_got_lost_is_given_again() -> None:
     run(story)
 
 
+def test_a_host_that_did_not_hear_that_nothing_counts_any_more_is_told_so_again() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        goes = world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        for _ in range(2):
+            await world.ask()
+        world.publishers.begin_anew()
+        world.end(Op.UNSUBSCRIBE, goes, "sub")
+        lost = await world.publishers.ask("pub", "a", world.store.held, LONG)
+        assert (lost.anew, lost.add) == (True, ())
+        await world.ask()
+        assert world.wanted(2) == set()
+
+    run(story)
+
+
 def test_what_comes_and_goes_before_a_host_has_asked_is_not_told() -> None:
     async def story() -> None:
         world = World()
@@ -192,6 +209,28 @@ def test_a_subscription_is_served_when_its_publishers_hold_it() -> None:
         await asyncio.sleep(0.05)
         assert not waiting.done()
         asking = asyncio.create_task(world.ask(LONG))  # it says that it holds it
+        await waiting
+        asking.cancel()
+
+    run(story)
+
+
+def test_pages_do_not_count_as_held_before_the_last_of_them_is_there() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        await world.ask()
+        world.publishers.begin_anew()
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        waiting = asyncio.create_task(world.publishers.holding(["pub"]))
+        assert (await world.ask()).more
+        await world.publishers.ask("pub", "a", world.store.held, LONG)  # the last one, which gets lost
+        await asyncio.sleep(0.05)
+        assert world.wanted(2) == set()  # it still publishes with what it held before
+        assert not waiting.done()
+        await world.ask(LONG)
+        assert world.wanted(2) == {"sub"}
+        asking = asyncio.create_task(world.ask(LONG))
         await waiting
         asking.cancel()
 
@@ -283,6 +322,40 @@ def test_a_matcher_whose_place_another_has_taken_is_sent_away_and_its_lease_wait
             await world.ask(session="b")
         await waiting
         assert loop.time() - begin >= LEASE  # the first one might have sent something
+
+    run(story)
+
+
+def test_a_lease_is_waited_for_though_another_matcher_takes_over_and_holds_what_there_is() -> None:
+    async def story() -> None:
+        world = World()
+        loop = asyncio.get_running_loop()
+        world.take(Op.ADVERTISE, "pub", "True")
+        begin = loop.time()
+        assert (await world.ask()).lease == LEASE
+        world.take(Op.SUBSCRIBE, "sub", "x < 3")
+        waiting = asyncio.create_task(world.publishers.holding(["pub"]))
+        await asyncio.sleep(0.05)
+        world.store = FilterStore(SCHEMA)
+        for _ in range(3):
+            await world.ask(session="b")
+        await waiting
+        assert loop.time() - begin >= LEASE  # the first one does not know of it, and may send until then
+
+    run(story)
+
+
+def test_a_page_has_room_for_so_many_receivers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsieve.control.publishers.PAGE_CHARACTERS", 15)
+
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        for x in range(2):
+            for host in ("sub", "new"):
+                world.take(Op.SUBSCRIBE, host, f"x=={x}")
+        assert [len((await world.ask()).add) for _ in range(3)] == [1, 1, 0]
+        assert [world.wanted(x) for x in (0, 1)] == [{"sub", "new"}] * 2
 
     run(story)
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 1 << 14  # events
 LEAVE_SECONDS = 30.0  # that an event waits to be matched
 AGAIN_SECONDS = 0.01  # before what was matched too long ago is matched again
+NEXT_SECONDS = 1.0  # before a matcher is looked for again
 FLUSH_SECONDS = 5.0  # that all of them have when an application leaves
 NOWHERE = b""  # in the place of an address: for other applications of this host alone
 
@@ -57,7 +58,7 @@ class _Waiting:
 
 
 class LabelSender:
-    """A Sender that asks the host's matcher; `lost` hears why it cannot go on."""
+    """A Sender that asks the host's matcher, and goes on when there is one again."""
 
     def __init__(
         self,
@@ -66,12 +67,11 @@ class LabelSender:
         publisher: bytes,
         wire: EventWire,
         link: MatcherLink,
-        lost: Callable[[FlowsieveError], None],
     ) -> None:
         self.advertised: dict[str, Filter] = {}
         self.signer: Signer | None = None
         self.sent = self.late = 0
-        self._schema, self._tag, self._wire, self._link, self._lost = schema, tag, wire, link, lost
+        self._schema, self._tag, self._wire, self._link = schema, tag, wire, link
         self._event_start = start_covered(MessageKind.EVENT, publisher)
         self._digest_start = start_covered(MessageKind.DIGEST, publisher)
         self._counts = ReceiverCounts()
@@ -80,6 +80,7 @@ class LabelSender:
         self._row: deque[_Waiting] = deque()
         self._stirred = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._trouble = ""  # why there is no matcher
 
     async def ready(self) -> None:
         await self._link.open()
@@ -117,9 +118,9 @@ class LabelSender:
             async with asyncio.timeout(within):
                 await asyncio.shield(waiting.left)
         except TimeoutError:
+            why = self._trouble or "since the controller has not told it of late"
             raise ControlLost(
-                f"an event did not leave within {within:g} s: this host does not know who wants it, since the "
-                "controller has not told it of late"
+                f"an event did not leave within {within:g} s: this host does not know who wants it, {why}"
             ) from None
 
     async def flush(self) -> None:
@@ -142,31 +143,49 @@ class LabelSender:
         self._link.close()
 
     async def _run(self) -> None:
-        try:
-            while True:
-                while not self._row:
-                    self._stirred.clear()
-                    await self._stirred.wait()
-                some = [self._row[at] for at in range(min(len(self._row), MOST_EVENTS))]
-                matched = await self._link.ask([each.values for each in some])
-                for each, receivers in zip(some, matched.receivers, strict=True):
-                    if each not in self._row:
-                        continue  # nobody waits for it any more
-                    if time.monotonic() >= matched.until:
-                        await asyncio.sleep(AGAIN_SECONDS)
-                        break  # the rest is matched again
-                    self._send(each, receivers, matched)
-                    self._row.popleft()
-                    if each.left is not None and not each.left.done():
-                        each.left.set_result(None)
-        except FlowsieveError as error:
-            self._fail(error)
-            self._lost(error)
+        while True:
+            while not self._row:
+                self._stirred.clear()
+                await self._stirred.wait()
+            some = [self._row[at] for at in range(min(len(self._row), MOST_EVENTS))]
+            matched = await self._matched(some)
+            for each, receivers in zip(some, matched.receivers, strict=True):
+                if each not in self._row:
+                    continue  # nobody waits for it any more
+                if time.monotonic() >= matched.until:
+                    await asyncio.sleep(AGAIN_SECONDS)
+                    break  # the rest is matched again
+                self._row.popleft()
+                self._leave(each, receivers, matched)
 
-    def _fail(self, error: FlowsieveError) -> None:
-        for each in self._row:
-            if each.left is not None and not each.left.done():
-                each.left.set_exception(error)
+    async def _matched(self, some: Sequence[_Waiting]) -> LabelAnswer:
+        """For whom some events are; they wait while there is no matcher."""
+        while True:
+            try:
+                matched = await self._link.ask([each.values for each in some])
+            except FlowsieveError as error:
+                if str(error) != self._trouble:
+                    self._trouble = str(error)
+                    log.warning("events wait: %s", error)
+                self._link.close()
+                await asyncio.sleep(NEXT_SECONDS)
+            else:
+                self._trouble = ""
+                return matched
+
+    def _leave(self, event: _Waiting, receivers: int, matched: LabelAnswer) -> None:
+        """Send an event; where this host cannot, who waits for it hears so, and the next one is tried."""
+        waits = event.left if event.left is not None and not event.left.done() else None
+        try:
+            self._send(event, receivers, matched)
+        except HostError as error:
+            if waits is None:
+                log.warning("event %d never left: %s", event.seq, error)
+            else:
+                waits.set_exception(error)
+        else:
+            if waits is not None:
+                waits.set_result(None)
 
     def _send(self, event: _Waiting, receivers: int, matched: LabelAnswer) -> None:
         covered = pack_covered(self._event_start, event.seq, (matched.version,)) + event.content

@@ -46,7 +46,7 @@ class MatcherLink:
     async def ask(self, events: Sequence[Mapping[str, object]]) -> LabelAnswer:
         """The receivers of some events; it is asked again of another matcher if the one that there was dies."""
         loop, question = asyncio.get_running_loop(), pack_question(events)
-        while True:
+        for _ in range(TRIES):
             await self.open()
             assert self._peer is not None
             try:
@@ -60,6 +60,7 @@ class MatcherLink:
                     raise HostError("the host's matcher answers another question")
                 return matched
             self.close()
+        raise HostError(f"the matcher of host {self._host} ends with each question")
 
     def close(self) -> None:
         if self._peer is not None:

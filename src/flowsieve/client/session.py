@@ -112,7 +112,6 @@ class Client:
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)
         self._overflow = 0
-        self._cannot_publish: FlowsieveError | None = None
         self._listens = False
         self._inside = inside
         with inside():
@@ -141,9 +140,7 @@ class Client:
     def _made_sender(self, matcher: MatcherLink) -> Sender:
         welcome = self._welcome
         if welcome.labelled:
-            return LabelSender(
-                welcome.schema, welcome.tag, self.publisher, self._wire, matcher, self._end_publishing
-            )
+            return LabelSender(welcome.schema, welcome.tag, self.publisher, self._wire, matcher)
         return DirectSender(Outbox(welcome.plan, welcome.encoding, self.publisher), self._wire)
 
     async def advertise(self, filter: str = "True") -> Advertisement:
@@ -169,15 +166,10 @@ class Client:
         """Send an event, if its types, its ranges and the advertisements allow it; returns its sequence number."""
         if self._connection.lost.done():
             raise self._connection.lost.result()
-        if self._cannot_publish is not None:
-            raise self._cannot_publish
         seq = self._sender.put(event, data)
         self._stats.sent += 1
         self._quiet.disturb()
         return seq
-
-    def _end_publishing(self, reason: FlowsieveError) -> None:
-        self._cannot_publish = reason
 
     def _send_digests(self, last: bool = False) -> None:
         self._sender.digests(last)

@@ -34,7 +34,8 @@ ROWS = 2000  # filters on a page
 QUICK_SECONDS = 0.005  # in which all filters may be told to one host, as often as it asks
 REST = 20  # times as long as it takes beyond that, before it is told again
 REPLACED = "another matcher of this host has taken the place of this one"
-PAGE_CHARACTERS = 200_000  # of filters on a page
+PAGE_CHARACTERS = 200_000  # of filters and their receivers on a page
+NUMBER_CHARACTERS = 6  # of a receiver's number, and what is around it
 
 
 class Gates(Protocol):
@@ -65,6 +66,7 @@ class _Publisher:
     replaced: str = ""
     others: float = 0.0
     held: int | None = None  # None: nothing of this epoch
+    since: int = 0  # the version of which it was told all; what it held before does not count
     newest: int = 0  # the version that was the last to bring something new for it
     news: list[tuple[int, FilterChange]] = field(default_factory=list)
     pages: tuple[int, list[Row]] | None = None  # all of a version, while it is being told
@@ -175,14 +177,16 @@ class Publishers:
 
     def _note(self, known: _Publisher, held: HeldVersion | None) -> int:
         """Take note of what a host says that it holds; the row to go on from, of those that it is being told."""
-        if held is None or held.epoch != self.epoch:
+        told = known.pages
+        if held is None or held.epoch != self.epoch or held.version < known.since:
             known.begin()
-        elif known.pages is not None and held.version == known.pages[0] and held.rows:
-            if held.rows < len(known.pages[1]):
-                return held.rows
-            known.holds(held.version)
-        elif known.held is not None:
-            known.holds(min(held.version, self.version))
+        elif not held.rows:
+            if told is not None or known.held is not None:
+                known.holds(min(held.version, self.version))
+        elif told is not None and held.version == told[0] and held.rows <= len(told[1]):
+            return held.rows  # until it has the last page, it publishes with what it held before
+        else:
+            known.begin()
         return 0
 
     def _next(self, host: str, known: _Publisher, start: int) -> FilterPage | None:
@@ -194,23 +198,22 @@ class Publishers:
                 raise Busy("all filters were told to this host a moment ago; ask again in a second")
             rows = self._rows(self._core.state.filters.held_by(host))
             known.rest = _now() + REST * max(0.0, _now() - begin - QUICK_SECONDS)
-            known.pages, known.news = (self.version, rows), []
-            if rows:
-                return self._page(known, 0)
-            known.holds(self.version)
-            return self._step(known, anew=True)
+            known.pages, known.news, known.since = (self.version, rows), [], self.version
+            return self._page(known, 0)
         return self._step(known) if known.news else None
 
     async def _caught_up(self, host: str) -> None:
         known = self._publisher(host)
-        wanted, end = known.newest, known.promised
+        wanted, end, others = known.newest, known.promised, known.others
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if known.held is not None and known.held >= wanted:
             told.set_result(None)
         known.waiting.append((wanted, told))
         try:
-            await _done_by(known.others)
+            await _done_by(others)
             await _done_by(end, told)
+            if known.others > others:  # another has taken its place meanwhile, and it may still be publishing
+                await _done_by(end)
             if not told.done() and self._gates.shut(host) and not known.silenced:
                 known.silenced = True
                 log.warning(
@@ -234,12 +237,15 @@ class Publishers:
     # Pages.
 
     def _page(self, known: _Publisher, start: int) -> FilterPage:
-        """A page of all that a publisher has to hold."""
+        """A page of all that a publisher has to hold; behind the last, what is new since they were made."""
         assert known.pages is not None
         version, rows = known.pages
+        if start == len(rows):
+            return self._step(known, anew=not start)
         end, room = start, PAGE_CHARACTERS
         while end < len(rows) and end - start < ROWS and room > 0:
-            room -= len(rows[end][0])
+            text, numbers = rows[end]
+            room -= len(text) + len(numbers) * NUMBER_CHARACTERS
             end += 1
         return FilterPage(
             self.epoch,

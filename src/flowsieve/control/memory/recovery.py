@@ -195,7 +195,8 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         state.down = edges_from_json(data["down"])  # the trees are as they follow from it
         state.fenced = edges_from_json(data.get("fenced", data["down"]))
         for switch, capacity in data["bounds"].items():
-            state.bound(switch, capacity)
+            with suppress(Refused):  # there was no room then, either
+                state.bound(switch, capacity)
         state.restore(list(requests.values()), covers, fit_from_json(data.get("fit"), fit_name(state), state))
         ledger = Ledger.from_json(data["sessions"], requests, read)
         ledger.promise(float(data.get("promised", 0.0)))

@@ -72,11 +72,12 @@ class LabelledTables:
         """The switches whose tables changed since the last update; TableFull, and nothing, where one has no room."""
         if not self._due:
             return {}
+        self._due = False  # also where there is no room: no interest is to blame for that
         made = self._made()
         for switch, room in self.capacity.items():
             if len(made[switch]) > room:
                 raise TableFull(switch=switch, needed=len(made[switch]), capacity=room)
-        before, self._held, self._due = self._held, made, False
+        before, self._held = self._held, made
         return {switch: [] for switch, table in made.items() if table != before[switch]}
 
     def entries(self, switch: str) -> tuple[Flow, ...]:
