@@ -15,7 +15,8 @@ class LabelGates:
     def shut(self, host: str) -> bool:
         """Whether a host's labels can be dropped at its port; they are to be from now on."""
         core, switch = self._core, self._core.state.topology.attached[host]
-        if core.guarding(core.state.topology) is None or switch in core.unguarded:
+        guarded = core.guarding(core.state.topology) is not None and switch not in core.unguarded
+        if not guarded or switch not in self._fleet.reachable:
             return False
         if host not in core.silenced:
             core.silenced.add(host)
