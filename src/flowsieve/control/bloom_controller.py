@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
-from flowsieve.control.label_controller import carried_out, label_changes
+from flowsieve.control.label_controller import carried_out
 from flowsieve.control.request import Op, Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.state import Outcome
@@ -22,6 +22,7 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.filter_book import FilterBook
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_diff import label_ops, within
 from flowsieve.flow.proof.bloom_verify import verify_bloom
 from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.label_explain import explain_labels
@@ -94,10 +95,7 @@ class BloomController:
         before = self.operations
         wanted, group = self.labelling.tables(self.ports.entries), self.labelling.labels.tag.group
         self._carry_out(
-            {
-                switch: list(label_changes(group, held, wanted[switch]))
-                for switch, held in self.tables().items()
-            }
+            {switch: label_ops(within(group, held), wanted[switch]) for switch, held in self.tables().items()}
         )
         return self.operations - before
 

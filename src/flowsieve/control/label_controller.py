@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.state import Outcome
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_diff import label_ops, within
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.proof.explain import Explanation
@@ -18,7 +19,6 @@ from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side
-from flowsieve.header.address import Prefix
 from flowsieve.index.dzset import WHOLE
 from flowsieve.southbound.fabric import Switches
 
@@ -57,7 +57,7 @@ class LabelController:
         before = self.operations
         wanted, group = self.labelling.tables(), self.labelling.labels.tag.group
         changes = {
-            switch: list(label_changes(group, held, wanted[switch])) for switch, held in self.tables().items()
+            switch: label_ops(within(group, held), wanted[switch]) for switch, held in self.tables().items()
         }
         self.operations += carried_out(self.switches, changes)
         return self.operations - before
@@ -99,15 +99,3 @@ def carried_out(switches: Switches, changes: Mapping[str, Sequence[FlowOp]]) -> 
         if ticket.error is not None:
             raise ticket.error
     return sum(ticket.done for ticket in tickets)
-
-
-def label_changes(group: Prefix, held: Iterable[Flow], wanted: Sequence[Flow]) -> Iterator[FlowOp]:
-    """What makes the entries for labels those that are wanted, last table first; what is not for labels stays."""
-    there = {flow.key: flow for flow in held if flow.match.within(group)}
-    right = {flow.key for flow in wanted}
-    for flow in wanted:
-        if flow.key not in there:
-            yield FlowOp(OpKind.INSTALL, flow)
-        elif flow != there[flow.key]:
-            yield FlowOp(OpKind.MODIFY, flow)
-    yield from (FlowOp(OpKind.REMOVE, flow) for key, flow in there.items() if key not in right)

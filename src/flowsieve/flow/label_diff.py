@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.header.address import Prefix
 
 
 def label_ops(held: Iterable[Flow], wanted: Sequence[Flow]) -> list[FlowOp]:
@@ -24,6 +25,11 @@ def label_ops(held: Iterable[Flow], wanted: Sequence[Flow]) -> list[FlowOp]:
         elif flow != there[flow.key] or flow.owner != there[flow.key].owner:
             ops.append(FlowOp(OpKind.MODIFY, flow))
     return ops + [FlowOp(OpKind.REMOVE, flow) for key, flow in there.items() if key not in right]
+
+
+def within(group: Prefix, flows: Iterable[Flow]) -> list[Flow]:
+    """The entries that are for labels of a group; all others stay as they are."""
+    return [flow for flow in flows if flow.match.within(group)]
 
 
 def size_after(size: int, ops: Iterable[FlowOp]) -> int:
