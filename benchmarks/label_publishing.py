@@ -12,8 +12,6 @@ import asyncio
 import os
 import random
 import signal
-import socket
-import struct
 import time
 from functools import partial
 from pathlib import Path
@@ -24,7 +22,7 @@ from benchmarks.campus import SCHEMA, topology
 from benchmarks.control_plane import squares
 from benchmarks.daemon import ControllerProcess, controller_of
 from benchmarks.label_service import HEADERS
-from flowsieve.client.matcher_socket import found
+from flowsieve.client.matcher_socket import found, process_of
 from flowsieve.client.session import connect
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
@@ -33,7 +31,6 @@ from flowsieve.lab.lab import Lab, running
 COUNTS, COUNTS_OF_DZ = (1_000, 10_000, 100_000), (1_000,)  # of subscriptions; tables for dz take their time
 EVENTS, TURN, MORE = 10_000, 64, 10
 TICK = os.sysconf("SC_CLK_TCK")
-CREDENTIALS = struct.Struct("3i")
 
 
 def matcher_of(lab: Lab, host: str) -> int:
@@ -42,9 +39,7 @@ def matcher_of(lab: Lab, host: str) -> int:
         peer = found(f"unix:{lab.requests}", host)
     assert peer is not None, "it was started"
     with peer:
-        told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    pid, _, _ = CREDENTIALS.unpack(told)
-    return int(pid)
+        return process_of(peer)[0]
 
 
 def processor_seconds(pid: int) -> float:

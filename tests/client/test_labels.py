@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from fabric import Fabric, until
 
 from flowsieve.client.interests import Subscription
-from flowsieve.client.matcher_socket import found
+from flowsieve.client.matcher_socket import found, process_of
 from flowsieve.serving.http import views
 
 WITHIN = 120.0  # seconds for anything to happen
@@ -38,8 +36,7 @@ def matcher_of(fabric: Fabric, host: str) -> int | None:
     if peer is None:
         return None
     with peer:
-        pid, _, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(pid)
+        return process_of(peer)[0]
 
 
 async def prices(subscription: Subscription, count: int) -> list[object]:

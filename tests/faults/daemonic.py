@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -21,13 +20,12 @@ import httpx
 from hatchery import Hatched, Hatchery
 from traffic import PATIENCE, Traffic, never_taken
 
-from flowsieve.client.matcher_socket import found
+from flowsieve.client.matcher_socket import found, process_of
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
 from flowsieve.network.generators import generate
 
 MARGIN = 0.3  # seconds around a fault in which a packet may be under way
-CREDENTIALS = struct.Struct("3i")  # of a process: its id, its user, its group
 START_SECONDS = 60.0  # on a machine that has more to do
 CONFIG = """\
 [schema]
@@ -184,9 +182,7 @@ class Daemonic(Traffic):
         if peer is None:
             return None
         with peer:
-            told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        pid, _, _ = CREDENTIALS.unpack(told)
-        return int(pid)
+            return process_of(peer)[0]
 
     def kill_matchers(self) -> None:
         """End all of them."""

@@ -58,10 +58,16 @@ def found(control: str, host: str) -> socket.socket | None:
     return made
 
 
+def process_of(peer: socket.socket) -> tuple[int, int]:
+    """The process at the other end, and its user, by their numbers."""
+    told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, _ = _CREDENTIALS.unpack(told)
+    return process, user
+
+
 def trusted(peer: socket.socket) -> bool:
     """Whether the process at the other end is this user's, or root's."""
-    told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(told)
+    _, user = process_of(peer)
     return user in (0, os.geteuid()) or os.geteuid() == 0
 
 
