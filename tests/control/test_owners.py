@@ -240,7 +240,7 @@ def test_each_owner_has_a_journal_of_its_own(tmp_path: Path) -> None:
         with pytest.raises(BadJournal, match="is the memory of owner '1 0', not of '2 1'"):
             SqliteJournal(path, "base", owner=HIGH)
         again = SqliteJournal(path, "base", owner=LOW)
-        state, _ = recover(again.load(SCHEMA), partial(ControlState, line(3), PLAN, owner=LOW))
+        state, _ = recover(await again.load(SCHEMA), partial(ControlState, line(3), PLAN, owner=LOW))
         await again.close()
         assert LOW.part.covers_set(state.subscriptions["broad"].dz)
         assert state.subscriptions["broad"].filter == replace(wanted).filter

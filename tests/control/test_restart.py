@@ -52,7 +52,7 @@ class House:
         """A controller, once it has looked at all switches."""
         journal = SqliteJournal(self.path, "house")
         try:
-            state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.tables))
+            state, ledger = recover(await journal.load(SCHEMA), partial(fresh, self.tables))
             fabric = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
             dispatcher = Dispatcher(
                 state, fabric, ENCODING, patience=10, drain=0, journal=journal, ledger=ledger

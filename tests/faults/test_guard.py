@@ -91,7 +91,7 @@ async def listener(there: Daemonic, host: str) -> Client:
 
 async def begun(there: Daemonic, host: str, work: Callable[[Client], Awaitable[None]], sign: Sized) -> None:
     """Have an application begin, and wait for a sign of it."""
-    app = App(there.lab, host, work, publishes=False, token=there.token(host))
+    app = App(there.lab, host, work, publishes=False, control=there.control, token=there.token(host))
     there.apps.append(app)
     async with asyncio.timeout(PATIENCE):
         while not sign:

@@ -54,6 +54,7 @@ class App(threading.Thread):
         host: str,
         work: Callable[[Client], Awaitable[None]],
         publishes: bool,
+        control: str,
         token: str = "",
     ) -> None:
         super().__init__(name=f"app on {host}", daemon=True)
@@ -61,7 +62,7 @@ class App(threading.Thread):
         self.publishes = publishes
         self.stats = Stats()
         self.failure: BaseException | None = None
-        self._lab, self._work, self._token = lab, work, token
+        self._lab, self._work, self._control, self._token = lab, work, control, token
         self._ended = threading.Event()
         self.start()
 
@@ -73,7 +74,7 @@ class App(threading.Thread):
             self.failure = error
 
     async def _talk(self) -> None:
-        async with connect(f"unix:{self._lab.requests}", self.host, self._token) as client:
+        async with connect(self._control, self.host, self._token) as client:
             work = asyncio.ensure_future(self._work(client))
             while not self._ended.is_set() and not work.done():
                 await asyncio.sleep(0.02)
@@ -102,6 +103,7 @@ class Traffic:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
+        self.control = f"unix:{lab.requests}"  # where applications find the controller
         self.sent: dict[bytes, dict[int, Sent]] = {}
         self.wanted: list[Wanted] = []
         self.outages: list[tuple[float, float]] = []
@@ -168,7 +170,7 @@ class Traffic:
     async def _begin(
         self, host: str, work: Callable[[Client], Awaitable[None]], began: threading.Event, publishes: bool
     ) -> None:
-        app = App(self.lab, host, work, publishes, self.token(host))
+        app = App(self.lab, host, work, publishes, self.control, self.token(host))
         self.apps.append(app)
         async with asyncio.timeout(PATIENCE):
             while not began.is_set():

@@ -61,7 +61,7 @@ class Office:
             journal = SqliteJournal(self.path, "office")
             stack.push_async_callback(journal.close)
             self.before = journal.length
-            state, ledger = recover(journal.load(SCHEMA), partial(fresh, self.capacity))
+            state, ledger = recover(await journal.load(SCHEMA), partial(fresh, self.capacity))
             self.fabric = EmbeddedFabric(self.network, lambda event: self.dispatcher.heard(event))
             self.dispatcher = Dispatcher(
                 state,

@@ -97,7 +97,7 @@ def controller(
             for switch, kinds in changes.items()
         ]
         told = "\n".join(lines) or "nothing would be changed"
-        if not is_found(setting, site):
+        if not asyncio.run(is_found(setting, site)):
             view.err.print("the network is yet to be found; what follows from that is not counted")
         view.answer(as_json, {"changes": changes}, lambda: view.out.print(told))
         return 0
@@ -152,6 +152,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
     floods = [f"{each['switch']} port {each['port']}: {each['frames']}/s" for each in found.get("floods", ())]
     return {
         "ready": "yes" if found["ready"] else "no; " + "; ".join(troubles or ["trees are being mended"]),
+        **({"control": _control_row(found["control"])} if "control" in found else {}),
         "switches": f"{found['connected']} of {found['switches']} connected",
         "links": f"{found['links']}, " + ("; ".join(_links(found)) or "all up"),
         **({"floods": f"LLDP frames from {view.few(floods)}"} if floods else {}),
@@ -161,6 +162,14 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "guard": _guard_row(found["guard"]),
         **({"failover": _failover_row(found["failover"])} if "failover" in found else {}),
     }
+
+
+def _control_row(control: Mapping[str, Any]) -> str:
+    others = [each["node"] for each in control["nodes"] if each["node"] != control["node"]]
+    leads = "leads" if control["leads"] else f"may not lead: {control['doubt']}"
+    return f"node {control['node']} {leads}; " + (
+        f"{view.few(others)} stand by" if others else "nobody stands by"
+    )
 
 
 def _links(found: Mapping[str, Any]) -> Iterator[str]:
@@ -210,18 +219,25 @@ def token(
     """
     from flowsieve.lab.lab_site import site_of
     from flowsieve.serving.calls.host_place import host_place
-    from flowsieve.serving.calls.tokens import Tokens, kept_secret
+    from flowsieve.serving.calls.tokens import Tokens
     from flowsieve.serving.config import read_config
+    from flowsieve.serving.memory import memory_of
     from flowsieve.serving.preview import known_topology
-    from flowsieve.serving.state_folder import check_folder
 
     setting = read_config(config)
     found = chosen(lab) if setting.access is None else None
     site = site_of(setting, found)
     names = site.names if setting.finds_hosts else None
-    place = host_place(host, at, known_topology(setting, site), names)
-    check_folder(site.folder)
-    tokens = Tokens(kept_secret(site.folder / "secret"), site.topology)
+    place = host_place(host, at, asyncio.run(known_topology(setting, site)), names)
+
+    async def secret() -> bytes:
+        memory = memory_of(setting, site)
+        try:
+            return await memory.secret()
+        finally:
+            await memory.leave()
+
+    tokens = Tokens(asyncio.run(secret()), site.topology)
     print(tokens.at(host, *place), flush=True)
     return 0
 

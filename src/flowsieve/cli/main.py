@@ -17,6 +17,7 @@ from flowsieve.cli import (
     advise,
     client,
     controller,
+    journal,
     lab,
     matcher,
     pipeline,
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (scenario, controller, client, matcher, lab, pipeline, plan, sets, replay, advise):
+for family in (scenario, controller, journal, client, matcher, lab, pipeline, plan, sets, replay, advise):
     family.add_to(app)
 
 

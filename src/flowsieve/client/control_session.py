@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from flowsieve.client.http_transport import HttpTransport
+from flowsieve.client.several_ways import SeveralWays
 from flowsieve.client.wire import Inside
 from flowsieve.errors import BadInput, Busy, ControlLost, FlowsieveError
 from flowsieve.protocol.answer import Answer, outcome
@@ -38,7 +39,12 @@ class Transport(Protocol):
 
 
 def transport_to(address: str, inside: Inside = nullcontext) -> Transport:
-    """The way to a controller: `http://HOST:PORT`, `unix:PATH`, or `inband`, perhaps by an interface: `inband:eth0`."""
+    """The way to a controller: `http://HOST:PORT`, `unix:PATH`, or `inband`, perhaps by an interface: `inband:eth0`.
+
+    Several of them, with commas between, lead to controllers that share a network, of which one leads.
+    """
+    if "," in address:
+        return SeveralWays([transport_to(each.strip(), inside) for each in address.split(",")])
     if address.startswith(("http://", "https://", "unix:")):
         return HttpTransport(address)
     kind, _, interface = address.partition(":")

@@ -60,7 +60,8 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """A session of an application on a host; it ends all that the application asked for when it ends.
 
-    `control` is the way to the controller: http://HOST:PORT, unix:PATH, or inband, through the network itself. `host`
+    `control` is the way to the controller: http://HOST:PORT, unix:PATH, or inband, through the network itself; several
+    with commas between, where controllers stand in for each other. `host`
     is the name of the host that we are on, and `token` what its operator gave it. By default FLOWSIEVE_CONTROL,
     FLOWSIEVE_HOST and FLOWSIEVE_TOKEN in the environment say so. A controller that does not answer `within` so many
     seconds (7 at most, and by default) is given up. Sockets are made `inside` a context, so that one

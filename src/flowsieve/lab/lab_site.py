@@ -44,7 +44,13 @@ class LabSite:
 
     @property
     def calls(self) -> list[str]:
-        return [f"unix:{self._lab.requests}", *self._config.service.http]
+        return [f"unix:{self._socket}", *self._config.service.http]
+
+    @property
+    def _socket(self) -> Path:
+        """The lab's own; where controllers share a lab, each has one, and that of the lab leads to who leads."""
+        own, control = self._lab.requests, self._config.control
+        return own.with_name(f"{control.node}-{own.name}") if control.etcd else own
 
     @property
     def names(self) -> Names:
@@ -71,6 +77,15 @@ class LabSite:
         for host in self.topology.hosts:
             with os.fdopen(os.open(folder / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 file.write(tokens.of(host))
+
+    def announce(self) -> None:
+        """Have the lab's socket lead to ours, where it is another."""
+        own, socket = self._lab.requests, self._socket
+        if socket != own:
+            new = socket.with_name(socket.name + "-link")
+            new.unlink(missing_ok=True)
+            new.symlink_to(socket.name)
+            new.replace(own)
 
     def more(self, config: Config) -> tuple[str, ...]:
         config.check_network(self.topology)

@@ -31,6 +31,7 @@ from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_labels, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
+from flowsieve.serving.control_section import ALONE, CONTROL, ControlSettings, read_control
 from flowsieve.serving.detouring import detour_room
 from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, guarding
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
@@ -121,6 +122,7 @@ class Config:
     access: SwitchAccess | None = None
     finds_links: bool = False
     finds_hosts: bool = False
+    control: ControlSettings = ALONE
 
     @property
     def finds(self) -> bool:
@@ -193,9 +195,9 @@ def read_config(path: Path) -> Config:
     """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
-    top.only((*PARTS, CONTROLLER, SWITCHES, NAMES))
+    top.only((*PARTS, CONTROL, CONTROLLER, SWITCHES, NAMES))
     index = read_served(top)
-    service = _read_service(top)
+    service, control = _read_service(top), read_control(top)
     access = read_access(top, top.section(CONTROLLER))
     if access is not None:
         mistakes.check()
@@ -215,9 +217,10 @@ def read_config(path: Path) -> Config:
     mistakes.check()
     assert index is not None
     if access is None:
-        return Config(path, index, network, service)
+        return Config(path, index, network, service, control=control)
     assert network is not None
-    return Config(path, index, network, service, access, _finds_links(top), _finds_hosts(top, network))
+    found = _finds_links(top), _finds_hosts(top, network)
+    return Config(path, index, network, service, access, *found, control)
 
 
 def _finds_links(top: Section) -> bool:

@@ -7,19 +7,18 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Found
-from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import recover, snapshot
-from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.switches.switch_log import SwitchLog
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
@@ -29,7 +28,7 @@ from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
-from flowsieve.serving.calls.tokens import Tokens, kept_secret
+from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.chores import Chore, at_work
 from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
@@ -38,10 +37,10 @@ from flowsieve.serving.event_router import EventRouter, packets_to
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.serving.http.server import reserve
 from flowsieve.serving.inband.inband_server import InbandServer
+from flowsieve.serving.memory import Memory, OpenJournal, memory_of
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
-from flowsieve.serving.state_folder import check_folder
 from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
 from flowsieve.southbound.socket_address import ReservedAddress
@@ -68,6 +67,7 @@ class Daemon:
     metrics: Metrics
     discoverer: Discoverer
     fabric: Fabric
+    memory: Memory
     keys: KeyRotation | None = None  # without it, events are not signed
     explorer: Explorer | None = None
 
@@ -94,6 +94,8 @@ class Daemon:
         ):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
+        if config.control != self.config.control:
+            raise BadInput(f"{config.path} now has another [control]; that takes a restart")
         async with self.promises.allowing(config.service.lease):
             make = partial(config.fresh, self.site.topology)
             new = await remade(lambda: self.dispatcher.state, self.dispatcher.ledger, make)
@@ -122,27 +124,32 @@ class Daemon:
 
 
 @asynccontextmanager
-async def serving(config: Config, site: Site, *, take_over: bool = False) -> AsyncIterator[Daemon]:
+async def serving(
+    config: Config, site: Site, *, memory: Memory | None = None, take_over: bool = False
+) -> AsyncIterator[Daemon]:
     """A controller that takes requests, for the time of an `async with` block; switches go on without it.
 
     Its state and its addresses are its own before it says a word to a switch. With `take_over`, switches are taken
     that another controller holds.
     """
-    check_folder(site.folder)
     service, metrics, router = config.service, Metrics(), EventRouter()
-    journal = SqliteJournal(site.folder / "journal.db", config.base(site.topology), metrics.appended)
+    if memory is None:
+        memory = memory_of(config, site)
+        await memory.win()
+    remembered = await memory.open(config.base(site.topology), metrics.appended, take_over)
+    journal, secret = remembered.journal, remembered.secret
     reserved: list[ReservedAddress] = []
     try:
         reserved = await reserve(site.calls)
-        claim = KeptClaim(site.claim_file, take_over)
-        state, ledger = recover(journal.load(config.index.plan.schema), partial(config.fresh, site.topology))
+        past = await journal.load(config.index.plan.schema)
+        state, ledger = recover(past, partial(config.fresh, site.topology))
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
-        secret = kept_secret(site.folder / "secret")
         tokens = Tokens(secret, state.topology)
         site.tell_tokens(tokens)
-        fabric = site.fabric(router, claim)
+        site.announce()
+        fabric = site.fabric(router, remembered.claim)
         switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
         dispatcher = Dispatcher(
             state,
@@ -165,7 +172,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
         async with dispatcher, fabric, at_work(partial(_tell_standing_by, fabric, site)):
             await _connected(dispatcher, fabric)
             keys = _keys(config, secret, dispatcher)
-            calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric)
+            calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric, memory)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             inband = InbandServer(
@@ -182,7 +189,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                     for switch in dispatcher.reachable:
                         discoverer.heard(Connected(switch))
                     daemon = Daemon(
-                        config, site, dispatcher, calls, promises, metrics, discoverer, fabric, keys
+                        config, site, dispatcher, calls, promises, metrics, discoverer, fabric, memory, keys
                     )
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
@@ -191,11 +198,15 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                         chores.append(daemon.explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
-                        async with taking_calls(calls, dispatcher, reserved, metrics), at_work(*chores):
+                        async with (
+                            taking_calls(calls, dispatcher, reserved, metrics, memory.told),
+                            at_work(*chores),
+                        ):
                             pass_over_what_is_there()
                             yield daemon
                 await inband.close()
-            await _compact(dispatcher)
+            if not memory.lost.is_set():
+                await _compact(dispatcher)
             switch_log.end()
     finally:
         for each in reserved:
@@ -234,6 +245,7 @@ def _handler(
     keys: KeyRotation | None,
     metrics: Metrics,
     fabric: Fabric,
+    memory: Memory,
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
@@ -244,11 +256,11 @@ def _handler(
         lease=config.service.lease,
         observer=metrics,
         most=config.service.most_calls,
-        standing_by=lambda: fabric.standing_by,
+        standing_by=lambda: memory.doubt or fabric.standing_by,
     )
 
 
-def _sources(daemon: Daemon, journal: SqliteJournal, inband: InbandServer) -> Sources:
+def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer) -> Sources:
     dispatcher, calls = daemon.dispatcher, daemon.calls
     return Sources(
         dispatcher,
@@ -267,7 +279,6 @@ async def serve(
     config: Config, site: Site, ready: Callable[[Daemon, float], None], *, take_over: bool = False
 ) -> None:
     """Run until a signal asks to end; SIGHUP asks to read the configuration again, SIGUSR1 for new keys for events."""
-    start = time.perf_counter()
     raise_limit()
     stopped, reread = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -277,23 +288,56 @@ async def serve(
     loop.add_signal_handler(
         signal.SIGUSR1, log.warning, "no new keys for events: the controller is not ready"
     )
-    gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
-    gc.set_threshold(*COLLECT_AFTER)
-    async with serving(config, site, take_over=take_over) as daemon:
-        gc.freeze()
-        gc.enable()
-        _tell_start(daemon)
-        ready(daemon, time.perf_counter() - start)
-        loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
-        ending = asyncio.create_task(stopped.wait())
-        while not ending.done():
-            asked = asyncio.create_task(reread.wait())
-            await asyncio.wait({ending, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if reread.is_set():
-                reread.clear()
-                await _reload(daemon)
-            asked.cancel()
-        log.info("the controller of %s ends; switches go on with what they hold", site.name)
+    memory, told = memory_of(config, site), False
+    try:
+        while await _before(stopped, memory.win()):
+            start = time.perf_counter()
+            gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
+            gc.set_threshold(*COLLECT_AFTER)
+            async with serving(config, site, memory=memory, take_over=take_over) as daemon:
+                gc.freeze()
+                gc.enable()
+                _tell_start(daemon)
+                if not told:
+                    ready(daemon, time.perf_counter() - start)
+                    told = True
+                loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
+                await _until(stopped, reread, daemon)
+                config = daemon.config
+    finally:
+        await memory.leave()
+
+
+async def _before(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Whether some work was done before a signal asked to end."""
+    doing, ending = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait({doing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            doing.result()
+        return doing.done() and not stopped.is_set()
+    finally:
+        for each in (doing, ending):
+            each.cancel()
+        await asyncio.gather(doing, ending, return_exceptions=True)
+
+
+async def _until(stopped: asyncio.Event, reread: asyncio.Event, daemon: Daemon) -> None:
+    """Have a daemon at work until a signal asks to end, or another controller leads."""
+    ends = [asyncio.create_task(each.wait()) for each in (stopped, daemon.memory.lost)]
+    while not any(each.done() for each in ends):
+        asked = asyncio.create_task(reread.wait())
+        await asyncio.wait({*ends, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if reread.is_set():
+            reread.clear()
+            await _reload(daemon)
+        asked.cancel()
+    for each in ends:
+        each.cancel()
+    if stopped.is_set():
+        log.info("the controller of %s ends; switches go on with what they hold", daemon.site.name)
+    else:
+        log.warning("another controller leads %s; this one stands by", daemon.site.name)
 
 
 def _tell_start(daemon: Daemon) -> None:

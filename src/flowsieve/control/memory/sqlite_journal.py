@@ -87,7 +87,7 @@ class SqliteJournal:
         """How many entries it holds since the last snapshot."""
         return self._last - self._kept
 
-    def load(self, schema: Schema) -> Past:
+    async def load(self, schema: Schema) -> Past:
         """All that was written."""
         return _with(_read(self._database, self.path, schema), self._before, schema)
 

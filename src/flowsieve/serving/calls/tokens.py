@@ -50,18 +50,27 @@ def kept_secret(path: Path) -> bytes:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            _make(path)
+            _make(path, secrets.token_bytes(SECRET_BYTES))
         return path.read_bytes()
     except OSError as error:
         raise BadInput(f"the secret cannot be kept in {path}: {error.strerror}") from None
 
 
-def _make(path: Path) -> None:
+def keep_secret(path: Path, secret: bytes) -> None:
+    """Have a secret in a file, unless there is one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _make(path, secret)
+    except OSError as error:
+        raise BadInput(f"the secret cannot be kept in {path}: {error.strerror}") from None
+
+
+def _make(path: Path, secret: bytes) -> None:
     """A new secret, whole at once; if somebody else makes one at the same time, the first stays."""
     new = path.with_name(f"{path.name}-{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(SECRET_BYTES))
+            file.write(secret)
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):

@@ -7,7 +7,7 @@ something carries the token of the host that it is for.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -45,8 +45,13 @@ EXAMPLE = {
 EXAMPLE_EVENT = {"host": "h1", "event": {"price": 42}}
 
 
-def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None = None) -> FastAPI:
-    """The application: one function for each path."""
+def make_app(
+    calls: CallHandler,
+    dispatcher: Dispatcher,
+    metrics: Metrics | None = None,
+    shared: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
+) -> FastAPI:
+    """The application: one function for each path. `shared` tells of controllers that share the network, if some do."""
     app = FastAPI(title="flowsieve", description=__doc__)
     tables, counts = FlowsAnswer(dispatcher), GuardCounts(dispatcher)
     inquiries = Inquiries(lambda: not (dispatcher.mended and dispatcher.at_rest))
@@ -87,6 +92,8 @@ def make_app(calls: CallHandler, dispatcher: Dispatcher, metrics: Metrics | None
     async def status() -> dict[str, Any]:
         """The controller and its network in a few figures, and what guards have refused of hosts."""
         found = views.status(dispatcher, metrics.floods if metrics is not None else {})
+        if shared is not None:
+            found["control"] = await shared()
         return {**found, "guard": views.guard(dispatcher, await counts.now())}
 
     @app.get("/v1/topology")
@@ -144,13 +151,14 @@ async def taking_calls(
     dispatcher: Dispatcher,
     addresses: Sequence[str | ReservedAddress],
     metrics: Metrics | None = None,
+    shared: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Take calls at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
     Clients' interests stay in force when it ends: switches go on without their controller.
     """
     quick = {(b"POST", CALLS.encode()): partial(_call, calls)}
-    app = make_app(calls, dispatcher, metrics)
+    app = make_app(calls, dispatcher, metrics, shared)
     async with HttpServer(app, addresses, quick) as server, at_work(calls.run):
         yield server
 

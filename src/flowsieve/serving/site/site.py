@@ -75,6 +75,10 @@ class Site(Protocol):
 
     def tell_tokens(self, tokens: Tokens) -> None: ...
 
+    def announce(self) -> None:
+        """Have those who look for the network's controller find this one."""
+        ...
+
     def more(self, config: Config) -> tuple[str, ...]:
         """The switches that a configuration has in addition; raises where it is about another network."""
         ...
@@ -132,6 +136,9 @@ class OwnSite:
 
     def tell_tokens(self, tokens: Tokens) -> None:
         """A real host gets its token from its operator."""
+
+    def announce(self) -> None:
+        """Clients are told by their operator where controllers are."""
 
     def more(self, config: Config) -> tuple[str, ...]:
         """Where links are found, switches that will dial us may be added, and hosts may be given names."""

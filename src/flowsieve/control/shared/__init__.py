@@ -1,0 +1,1 @@
+"""What several controllers share in etcd: who leads, and by which number."""

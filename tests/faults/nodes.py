@@ -1,0 +1,105 @@
+"""Two controllers of one lab that share an etcd of three servers, each a process that is killed, stopped, continued."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+from daemonic import Daemonic, ended, free_port
+from hatchery import Hatchery
+from traffic import PATIENCE
+
+from flowsieve.lab.lab import Lab, running
+from flowsieve.network.generators import generate
+from flowsieve.testing.etcd_servers import EtcdServers
+
+NAMES = ("a", "b")
+SHARED = """
+[control]
+etcd = {etcd}
+name = "lab"
+node = "{node}"
+"""
+
+
+class Node(Daemonic):
+    """One of them."""
+
+    def __init__(self, lab: Lab, folder: Path, hatchery: Hatchery, name: str, etcd: Sequence[str]) -> None:
+        folder.mkdir()
+        super().__init__(lab, folder, hatchery)
+        self.name = name
+        self.port = free_port()
+        self.requests = lab.requests.with_name(f"{name}-{lab.requests.name}")
+        self.control = ",".join(
+            f"unix:{lab.requests.with_name(f'{each}-{lab.requests.name}')}" for each in NAMES
+        )
+        self.configure(SHARED.format(etcd=json.dumps(etcd), node=name))
+
+    def share(self, other: Node) -> None:
+        """Have the same applications, and what they logged."""
+        self.sent, self.wanted, self.outages, self.apps = other.sent, other.wanted, other.outages, other.apps
+
+    async def leads(self) -> bool:
+        """Whether it takes calls and is sure that it leads."""
+        try:
+            async with asyncio.timeout(1.0):
+                return bool((await self.ask("/v1/status")).get("control", {}).get("leads"))
+        except (TimeoutError, httpx.HTTPError, ValueError):
+            return False
+
+
+class Nodes:
+    """Both, and the servers of etcd."""
+
+    def __init__(self, nodes: Sequence[Node], etcd: EtcdServers) -> None:
+        self.nodes, self.etcd = nodes, etcd
+
+    async def leader(self) -> Node:
+        """The one that leads, once one does."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for node in self.nodes:
+                    if await node.leads():
+                        return node
+                await asyncio.sleep(0.02)
+
+    async def taken_over(self, before: Node) -> tuple[Node, float]:
+        """The one that leads after another, and how many seconds from now it took until it did."""
+        start = time.monotonic()
+        while (now := await self.leader()) is before:
+            await asyncio.sleep(0.02)
+            assert time.monotonic() < start + PATIENCE, "nobody took over"
+        return now, time.monotonic() - start
+
+    def other(self, node: Node) -> Node:
+        return next(each for each in self.nodes if each is not node)
+
+
+@asynccontextmanager
+async def shared(topology: str, hatchery: Hatchery, seconds: float = 240.0) -> AsyncIterator[Nodes]:
+    """A lab, an etcd, and two controllers that were begun; one of them leads."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="fs-")))
+        etcd = await asyncio.to_thread(stack.enter_context, EtcdServers(folder, 3))
+        lab = stack.enter_context(running(generate(topology)))
+        nodes = [Node(lab, folder / name, hatchery, name, etcd.addresses) for name in NAMES]
+        for node in nodes:
+            node.share(nodes[0])
+            await stack.enter_async_context(ended(node, seconds))
+            node.begin()
+        yield Nodes(nodes, etcd)
+
+
+async def frozen(node: Node, seconds: float) -> None:
+    """Stop a node, and have it go on after a while."""
+    node.signal(signal.SIGSTOP)
+    await asyncio.sleep(seconds)
+    node.signal(signal.SIGCONT)
