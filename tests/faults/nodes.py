@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import httpx
 from daemonic import Daemonic, ended, free_port
 from hatchery import Hatchery
+from proxy import TcpProxy
 from traffic import PATIENCE
 
 from flowsieve.lab.lab import Lab, running
@@ -32,20 +33,28 @@ node = "{node}"
 class Node(Daemonic):
     """One of them."""
 
-    def __init__(self, lab: Lab, folder: Path, hatchery: Hatchery, name: str, etcd: Sequence[str]) -> None:
+    def __init__(
+        self, lab: Lab, folder: Path, hatchery: Hatchery, name: str, wires: Sequence[TcpProxy]
+    ) -> None:
         folder.mkdir()
         super().__init__(lab, folder, hatchery)
         self.name = name
+        self._wires = wires
         self.port = free_port()
         self.requests = lab.requests.with_name(f"{name}-{lab.requests.name}")
         self.control = ",".join(
             f"unix:{lab.requests.with_name(f'{each}-{lab.requests.name}')}" for each in NAMES
         )
-        self.configure(SHARED.format(etcd=json.dumps(etcd), node=name))
+        self.configure(SHARED.format(etcd=json.dumps([each.address for each in wires]), node=name))
 
     def share(self, other: Node) -> None:
         """Have the same applications, and what they logged."""
         self.sent, self.wanted, self.outages, self.apps = other.sent, other.wanted, other.outages, other.apps
+
+    def isolate(self, cut: bool) -> None:
+        """Let nothing through between it and etcd, or everything again."""
+        for wire in self._wires:
+            wire.block(cut)
 
     async def leads(self) -> bool:
         """Whether it takes calls and is sure that it leads."""
@@ -90,8 +99,14 @@ async def shared(topology: str, hatchery: Hatchery, seconds: float = 240.0) -> A
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fs-")))
         etcd = await asyncio.to_thread(stack.enter_context, EtcdServers(folder, 3))
         lab = stack.enter_context(running(generate(topology)))
-        nodes = [Node(lab, folder / name, hatchery, name, etcd.addresses) for name in NAMES]
-        for node in nodes:
+        nodes = []
+        for name in NAMES:
+            wires = [TcpProxy(each) for each in etcd.addresses]
+            for wire in wires:
+                await wire.start()
+                stack.push_async_callback(wire.stop)
+            nodes.append(Node(lab, folder / name, hatchery, name, wires))
+            node = nodes[-1]
             node.share(nodes[0])
             await stack.enter_async_context(ended(node, seconds))
             node.begin()

@@ -48,6 +48,9 @@ class Proxy:
         """Cut the wire once so many bytes more have gone to the switch."""
         self._left = count
 
+    async def _dialled(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_unix_connection(self._switch)
+
     def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
@@ -58,7 +61,7 @@ class Proxy:
             writer.transport.abort()
             return
         try:
-            far_reader, far_writer = await asyncio.open_unix_connection(self._switch)
+            far_reader, far_writer = await self._dialled()
         except OSError:
             writer.transport.abort()
             return
@@ -83,3 +86,20 @@ class Proxy:
             if counted and self._left is not None:
                 self._left -= len(data)
         raise ConnectionResetError
+
+
+class TcpProxy(Proxy):
+    """The same to an address HOST:PORT; its own is `address` once it is started."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(Path(), Path())
+        self.address = ""
+        self._target = target
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._met, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _dialled(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, _, port = self._target.rpartition(":")
+        return await asyncio.open_connection(host, int(port))

@@ -73,3 +73,23 @@ def test_a_node_that_was_stopped_cannot_write_any_more_and_stands_by(hatchery: H
         assert await second.judge() == 0
 
     play(story, hatchery)
+
+
+def test_a_node_that_is_cut_off_from_etcd_is_replaced_and_tells_its_clients_so(hatchery: Hatchery) -> None:
+    async def story(there: Nodes) -> None:
+        first = await there.leader()
+        await first.populate()
+        async with bursting(there.other(first), random.Random(7)) as burst:
+            await asyncio.sleep(0.3)
+            first.isolate(True)
+            second, _ = await there.taken_over(first)
+            assert second is not first
+            told = await first.ask("/v1/status")  # it is there, and says that it may not lead
+            assert not told["control"]["leads"]
+            await second.subscribe("h1", "a < 100")
+            first.isolate(False)
+            await first.logged("stands by; node")
+        await burst.check()
+        assert await second.judge() == 0
+
+    play(story, hatchery)

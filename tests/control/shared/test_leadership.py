@@ -164,3 +164,25 @@ def test_an_etcd_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_a_bad_address_is_told(text: str) -> None:
     with pytest.raises(BadInput, match=r"is no server of etcd; right is HOST:PORT"):
         Server.parse(text)
+
+
+def test_many_who_ask_at_once_outlive_the_server_that_they_ask(tmp_path: Path) -> None:
+    """Whoever finds out first that a server is gone lets go of it, while others wait for its answer."""
+
+    async def story(servers: EtcdServers, one: Leadership, other: Leadership) -> None:
+        etcd = one.etcd
+        await etcd.commit({"key": b"value"})
+
+        async def ask(pause: float) -> None:
+            for _ in range(10):
+                await asyncio.sleep(pause)
+                assert await etcd.value("key") == b"value"
+
+        asking = [asyncio.create_task(ask(0.01 * n)) for n in range(30)]
+        await asyncio.sleep(0.3)
+        address = str(etcd.servers[etcd._next])
+        servers.signal(servers.addresses.index(address), signal.SIGSTOP)
+        await asyncio.wait(asking)
+        assert not any(task.cancelled() or task.exception() for task in asking)
+
+    play(tmp_path, 3, story)

@@ -131,6 +131,10 @@ class Etcd:
             except _ELSEWHERE as error:
                 trouble = f"{server}: {error}"
                 await self._leave(client)
+            except asyncio.CancelledError:
+                if client is self._client or _being_cancelled():
+                    raise
+                trouble = f"{server}: somebody else gave it up meanwhile"
             except aetcd.ClientError as error:
                 raise JournalError(f"etcd at {server} says: {error}") from None
         raise EtcdSilent(f"no server of etcd answers ({trouble})")
@@ -147,6 +151,11 @@ class Etcd:
             self._client = None
             self._next = (self._next + 1) % len(self.servers)
             await _closed(client)
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _closed(client: Any) -> None:
