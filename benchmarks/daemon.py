@@ -43,12 +43,13 @@ class ControllerProcess:
     def config(self) -> Path:
         return self.folder / "config.toml"
 
-    def configure(self, schema: Schema, index: str) -> None:
+    def configure(self, schema: Schema, index: str, more: str = "") -> None:
         lines = [
             "[schema]",
             *(f'{each.name} = {{ type = "int", min = 0, max = {TOP} }}' for each in schema),
             f"[index]\n{index}",
             '[controller]\nstate = "state"\ninband_rate = 20000\nlease = 600',
+            more,
         ]
         self.config.write_text("\n".join(lines) + "\n")
 
@@ -64,17 +65,31 @@ class ControllerProcess:
     async def start(self) -> tuple[float, Mapping[str, Any]]:
         """Start it; seconds from the command until it serves, and what it tells then."""
         begin = time.perf_counter()
+        self.begin()
+        told = await self.started()
+        return time.perf_counter() - begin, told
+
+    def begin(self) -> None:
+        """Start it, and do not wait."""
         words = [str(COMMAND), "controller", str(self.config), "--lab", self.lab.name, "--json"]
         with (self.folder / "err").open("a") as errors:
             self._process = subprocess.Popen(
                 words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment()
             )
-        assert self._process.stdout is not None
+
+    async def started(self) -> Mapping[str, Any]:
+        """What it tells when it serves."""
+        assert self._process is not None and self._process.stdout is not None
         async with asyncio.timeout(START_SECONDS):
             line = await asyncio.to_thread(self._process.stdout.readline)
         if not line:
             raise RuntimeError(f"the controller did not start: {(self.folder / 'err').read_text()[-500:]}")
-        return time.perf_counter() - begin, json.loads(line)
+        told: Mapping[str, Any] = json.loads(line)
+        return told
+
+    def signal(self, what: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(what)
 
     async def end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

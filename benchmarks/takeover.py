@@ -1,0 +1,196 @@
+"""Two controllers that share an etcd of three servers, over a fat-tree of 20 real switches: how long until one goes on.
+
+With 10,000 subscriptions in force, the one that leads is killed, killed together with the leader of etcd, and stopped,
+while two applications talk. At that moment somebody subscribes: that is what clients notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import statistics
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from benchmarks.bench import Result, at_most, rounded
+from benchmarks.campus import BUDGET, SCHEMA, advertisements, began, talking, topology
+from benchmarks.daemon import ControllerProcess
+from benchmarks.loads import narrow
+from benchmarks.network import subscriptions
+from benchmarks.restart import changed, installed
+from flowsieve.client.control_session import Transport, transport_to
+from flowsieve.control.memory.journal import Asked
+from flowsieve.errors import ControlLost
+from flowsieve.lab.lab import Lab, running
+from flowsieve.lab.lab_site import LabSite
+from flowsieve.protocol.version import VERSION
+from flowsieve.serving.config import read_config
+from flowsieve.serving.memory import memory_of
+from flowsieve.testing.etcd_servers import EtcdServers
+
+SUBSCRIPTIONS, ROUNDS = 10_000, 3
+NAMES = ("a", "b")
+SLICE = 1_000
+PATIENCE_SECONDS = 60.0
+WAYS = ("killed", "killed with the leader of etcd", "stopped")
+SHARED = """[control]
+etcd = {etcd}
+name = "campus"
+node = "{node}"
+"""
+
+
+class SharedProcess(ControllerProcess):
+    """One of the controllers."""
+
+    @property
+    def socket(self) -> Path:
+        return self.lab.requests.with_name(f"{self.folder.name}-{self.lab.requests.name}")
+
+    async def status(self) -> dict[str, Any]:
+        """How it stands; nothing if it does not say."""
+        transport = httpx.AsyncHTTPTransport(uds=str(self.socket))
+        try:
+            async with httpx.AsyncClient(transport=transport, timeout=1.0) as client:
+                return dict((await client.get("http://controller/v1/status")).json())
+        except (httpx.HTTPError, ValueError):
+            return {}
+
+    async def leads(self) -> bool:
+        return bool((await self.status()).get("control", {}).get("leads"))
+
+
+async def until(true: Any, what: str) -> float:
+    """Wait until something holds; when it did."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await true():
+            await asyncio.sleep(0.02)
+    del what
+    return time.monotonic()
+
+
+async def remember(node: SharedProcess) -> None:
+    """Have etcd hold requests as if they had been made."""
+    config, hosts = read_config(node.config), list(node.lab.topology.hosts)
+    site = LabSite(config, node.lab)
+    memory = memory_of(config, site)
+    await memory.win()
+    opened = await memory.open(config.base(site.topology), lambda entries, seconds: None, False)
+    there = advertisements(hosts) + subscriptions(narrow(SUBSCRIPTIONS, 0).filters(), hosts)
+    for at in range(0, len(there), SLICE):
+        await opened.journal.append([Asked(request) for request in there[at : at + SLICE]])
+    await opened.journal.close()
+    await memory.leave()
+
+
+async def subscribed(way: Transport, lab: Lab, host: str) -> float:
+    """Subscribe, as a client does that knows both controllers; how many seconds that took."""
+    token = (lab.directory / "tokens" / host).read_text()
+    who = {"session": os.urandom(16).hex(), "host": host, "token": token, "version": VERSION}
+    begin = time.monotonic()
+    for number, more in enumerate(({"op": "sub", "filter": "a0 < 3"}, {"op": "bye"}), 1):
+        if number == 2:
+            took = time.monotonic() - begin
+        while True:
+            try:
+                answer = await way.call({**who, "n": number, "deadline": 30.0, **more})
+                if "ok" in answer:
+                    break
+                if answer["error"]["kind"] != "busy":
+                    raise RuntimeError(str(answer))
+            except ControlLost:
+                pass
+            await asyncio.sleep(0.02)
+    return took
+
+
+async def taken_over() -> dict[str, Any]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="fs-")))
+        etcd = stack.enter_context(EtcdServers(folder, 3))
+        lab = stack.enter_context(running(topology()))
+        nodes = []
+        for name in NAMES:
+            (folder / name).mkdir()
+            node = SharedProcess(lab, folder / name)
+            shared = SHARED.format(etcd=str(etcd.addresses).replace("'", '"'), node=name)
+            node.configure(SCHEMA, f"max_dz_per_filter = {BUDGET}", shared)
+            stack.push_async_callback(node.end, signal.SIGKILL)
+            nodes.append(node)
+        leader, other = nodes
+        await remember(leader)
+        leader.begin()
+        await leader.started()
+        other.begin()
+        way = transport_to(",".join(f"unix:{node.socket}" for node in nodes))
+        stack.push_async_callback(way.close)
+        host = list(lab.topology.hosts)[5]
+        took: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
+        other_flows = 0
+        with talking(lab) as pair:
+            start = await began(pair)
+            await asyncio.sleep(10)  # until the other one stands by
+            for _ in range(ROUNDS):
+                for name in WAYS:
+                    before = await asyncio.to_thread(installed, lab)
+                    hit = etcd.leader if "etcd" in name else None
+                    at = time.monotonic()
+                    if hit is not None:
+                        etcd.signal(hit, signal.SIGKILL)
+                    if name == "stopped":
+                        leader.signal(signal.SIGSTOP)
+                    else:
+                        await leader.end(signal.SIGKILL)
+                    asking = asyncio.create_task(subscribed(way, lab, host))
+                    leads = await until(other.leads, "leads") - at
+                    pause = await asking
+                    took[name].append({"leads": leads, "subscription": pause})
+                    if hit is not None:
+                        etcd.start(hit)
+                        await asyncio.to_thread(etcd.wait)
+                    if name == "stopped":
+                        leader.signal(signal.SIGCONT)
+                    else:
+                        leader.begin()
+                    leader, other = other, leader
+                    await asyncio.sleep(10)
+                    other_flows += changed(before, await asyncio.to_thread(installed, lab))
+            over = time.monotonic()
+            logs = await asyncio.to_thread(pair.end)
+        told = await leader.status()
+    return {
+        "subscriptions": told["subscriptions"],
+        "flows": len(before),
+        "flows changed": other_flows,
+        **{
+            name: {what: rounded(statistics.median(each[what] for each in some)) for what in some[0]}
+            | {"slowest": rounded(max(each["leads"] for each in some))}
+            for name, some in took.items()
+        },
+        "events": len(logs.sent),
+        "events lost": len(logs.lost(start, over)),
+        "events doubled": logs.doubled,
+    }
+
+
+def run() -> Result:
+    figures = asyncio.run(taken_over())
+    return Result(
+        "takeover",
+        figures,
+        {},
+        {
+            "seconds from the death of a process": at_most(figures["killed"]["leads"], 3),
+            "seconds from the death of a node with etcd's leader": at_most(
+                figures["killed with the leader of etcd"]["leads"], 5
+            ),
+            "flows changed": at_most(figures["flows changed"], 0),
+            "events lost or doubled": at_most(figures["events lost"] + figures["events doubled"], 0),
+        },
+    )
