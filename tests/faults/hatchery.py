@@ -99,8 +99,9 @@ def main() -> None:
     from flowsieve.control.request import Op, Request
     from flowsieve.control.state import ControlState
     from flowsieve.index.plans.regular import RegularPlan
+    from flowsieve.lab import lab_site  # noqa: F401
     from flowsieve.network.generators import ring
-    from flowsieve.serving import daemon  # noqa: F401
+    from flowsieve.serving import daemon, preview  # noqa: F401
 
     schema = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
     state = ControlState(ring(4), RegularPlan.make(schema))
