@@ -30,6 +30,12 @@ settings.register_profile(
 settings.load_profile("fixed")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first: at the end a worker that has nothing left would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def _machine(request: pytest.FixtureRequest) -> None:
     """Where a test marked `real` cannot run, it is skipped and says why."""

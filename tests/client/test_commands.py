@@ -162,7 +162,7 @@ def test_sub_prints_json_lines_for_machines(flowsieve: Command, here: Fabric) ->
 
 def test_sub_says_when_too_few_came_in_time(flowsieve: Command, here: Fabric) -> None:
     with onlooking(here):
-        answer = flowsieve("sub", "price < 50", "--count", 1, "--timeout", 2)
+        answer = flowsieve("sub", "price < 50", "--count", 1, "--timeout", 1)
         assert (answer.status, answer.out) == (1, "")
         assert flowsieve("sub", "price < 50", "--timeout", 2).status == 0
     assert here.state.subscriptions == {}
@@ -196,8 +196,13 @@ def test_an_interrupt_ends_sub_cleanly(flowsieve: Command, here: Fabric, number:
     assert here.state.subscriptions == {}
 
 
-def test_a_bad_filter_and_a_missing_controller_are_told(flowsieve: Command, here: Fabric) -> None:
-    answer = flowsieve("sub", "price < 50")
+def test_a_bad_filter_and_a_missing_controller_are_told(
+    flowsieve: Command, here: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as impatient:
+        impatient.setattr("flowsieve.client.session.HELLO_SECONDS", 0.1)
+        impatient.setattr("flowsieve.client.session.MARGIN_SECONDS", 0.1)
+        answer = flowsieve("sub", "price < 50")
     assert answer.status == 1
     assert f"no controller at {here.control}: No such file or directory; start one with" in answer.err
     with onlooking(here):
@@ -222,8 +227,10 @@ def test_sub_says_that_no_controller_answers_within_its_time(
 
 
 def test_sub_says_that_its_subscription_was_not_acknowledged_in_time(
-    flowsieve: Command, here: Fabric
+    flowsieve: Command, here: Fabric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("flowsieve.client.control_session.BYE_SECONDS", 1.0)
+
     async def unplug() -> None:
         async with here.connect("bob") as bob, await bob.advertise():
             here.switches.disconnect("s1")

@@ -322,9 +322,17 @@ def test_a_session_is_renewed_whatever_its_lease(
     assert set(renewals[:3]) == {min(lease, 30.0)}  # the time that a client waits
 
 
+def _give_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients wait for a controller for no more than a moment."""
+    monkeypatch.setattr("flowsieve.client.session.HELLO_SECONDS", 0.05)
+    monkeypatch.setattr("flowsieve.client.session.MARGIN_SECONDS", 0.05)
+
+
 def test_where_no_controller_is_there_is_help(
     fabric: Fabric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _give_up_soon(monkeypatch)
+
     async def enter(control: str | None = None, host: str | None = None) -> None:
         async with connect(control, host):
             pass
@@ -388,8 +396,7 @@ def test_the_environment_says_where_we_are(fabric: Fabric, monkeypatch: pytest.M
 def test_what_is_no_controller_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
-    monkeypatch.setattr("flowsieve.client.session.HELLO_SECONDS", 0.05)
-    monkeypatch.setattr(control_module, "MARGIN_SECONDS", 0.05)
+    _give_up_soon(monkeypatch)
     monkeypatch.setattr(control_module, "BYE_SECONDS", 0.05)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 
 from traffic import PATIENCE
-from world import World
+from world import TIMING, World
 
 from flowsieve.errors import SwitchError
 from flowsieve.flow.entry import Flow
@@ -30,14 +30,14 @@ async def kill_the_switches(world: World, dice: random.Random) -> None:
 
 
 async def stop_the_switches(world: World, dice: random.Random) -> None:
-    """SIGSTOP of vswitchd for 5 s during updates: connections stay, nothing answers."""
+    """SIGSTOP of vswitchd during updates, for longer than it may be silent: connections stay, nothing answers."""
     host = dice.choice(list(world.lab.topology.hosts))
     async with world.outage():
         asking = asyncio.create_task(churn(world, host, dice, 20))
         await asyncio.sleep(0.05)
         world.lab.signal_vswitchd(signal.SIGSTOP)
         try:
-            await asyncio.sleep(5.0)
+            await asyncio.sleep(2 * TIMING.silence)
         finally:
             world.lab.signal_vswitchd(signal.SIGCONT)
         await asking

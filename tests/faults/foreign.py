@@ -32,6 +32,7 @@ from flowsieve.serving.config import read_config
 from flowsieve.serving.preview import known_topology
 from flowsieve.serving.site.site import OwnSite
 
+BACKOFF_MS = 1000  # the shortest that Open vSwitch takes; 8 s unless it is said
 CONFIG = """\
 [schema]
 a = { type = "int", min = 0, max = 255 }
@@ -103,15 +104,22 @@ class Foreign(Daemonic):
         """Have every switch connect to where the controller will listen."""
         for switch in self.lab.topology.switches:
             if switch not in self.dialled:
-                self.vsctl("set-controller", self.lab.bridge(switch), self.listen)
+                self._connect(switch, self.listen)
 
     def strand(self, switch: str) -> None:
         """Leave a switch without management, as if its way to the controller was cut: it goes on forwarding."""
-        self.vsctl("set-controller", self.lab.bridge(switch), f"unix:{self.lab.directory / 'nobody.sock'}")
+        self._connect(switch, f"unix:{self.lab.directory / 'nobody.sock'}")
 
     def regain(self, switch: str) -> None:
         """Give a switch its way to the controller back."""
-        self.vsctl("set-controller", self.lab.bridge(switch), self.listen)
+        self._connect(switch, self.listen)
+
+    def _connect(self, switch: str, where: str) -> None:
+        """Have a switch connect to a controller; where none answers, it tries again each second."""
+        bridge = self.lab.bridge(switch)
+        self.vsctl(
+            "set-controller", bridge, where, "--", "set", "controller", bridge, f"max_backoff={BACKOFF_MS}"
+        )
 
     async def met(self, switches: Iterable[str]) -> None:
         """Wait until these switches are connected to the controller, which need not be ready."""

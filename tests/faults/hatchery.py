@@ -1,7 +1,8 @@
 """Commands that start at once: a process that has imported everything, and forks for each of them.
 
 `flowsieve controller` takes seconds to be imported, and a campaign that kills it a hundred times has none to lose. A
-line on standard input is {"words": […], "out": FILE, "err": FILE}; the line that comes back is the process id.
+line on standard input is {"words": […], "out": FILE, "err": FILE, "status": FILE}; the line that comes back is the
+process id. The exit status of the command is written where it says so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
@@ -38,10 +40,22 @@ class Hatchery:
         with self._process:
             self._process.kill()
 
-    def start(self, words: list[str], out: Path, err: Path) -> Hatched:
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command that ends by itself, and what came of it."""
+        with TemporaryDirectory(prefix="fs-") as folder:
+            out, err, status = (Path(folder) / name for name in ("out", "err", "status"))
+            hatched = self.start([*words], out, err, status)
+            assert hatched.ended(START_SECONDS), f"flowsieve {' '.join(words)} does not end"
+            hatched.close()
+            assert status.exists(), err.read_text()[-2000:]
+            return subprocess.CompletedProcess(
+                words, int(status.read_text()), out.read_text(), err.read_text()
+            )
+
+    def start(self, words: list[str], out: Path, err: Path, status: Path | None = None) -> Hatched:
         """A command; what it prints goes to files."""
         assert self._process.stdin is not None
-        told = {"words": words, "out": str(out), "err": str(err)}
+        told = {"words": words, "out": str(out), "err": str(err), "status": status and str(status)}
         self._process.stdin.write(json.dumps(told) + "\n")
         self._process.stdin.flush()
         hatched = Hatched(int(self._answer()))
@@ -85,8 +99,9 @@ def main() -> None:
     from flowsieve.control.request import Op, Request
     from flowsieve.control.state import ControlState
     from flowsieve.index.plans.regular import RegularPlan
+    from flowsieve.lab import lab_site  # noqa: F401
     from flowsieve.network.generators import ring
-    from flowsieve.serving import daemon  # noqa: F401
+    from flowsieve.serving import daemon, preview  # noqa: F401
 
     schema = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
     state = ControlState(ring(4), RegularPlan.make(schema))
@@ -106,7 +121,12 @@ def main() -> None:
             os.dup2(file, stream)
         os.close(0)
         sys.argv = ["flowsieve", *told["words"]]
-        cli()
+        try:
+            cli()
+        except SystemExit as leaving:
+            if told["status"] is not None:
+                Path(told["status"]).write_text(str(leaving.code))
+            raise
 
 
 if __name__ == "__main__":

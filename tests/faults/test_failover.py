@@ -30,7 +30,9 @@ async def only_down(there: Foreign, edge: list[str]) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_bridged_link_outlives_its_controller_and_is_mended_once_its_bridge_breaks() -> None:
+def test_a_bridged_link_outlives_its_controller_and_is_mended_once_its_bridge_breaks(
+    hatchery: Hatchery,
+) -> None:
     async def story(there: Foreign) -> None:
         there.renumber(5)
         there.point()
@@ -70,8 +72,7 @@ def test_a_bridged_link_outlives_its_controller_and_is_mended_once_its_bridge_br
         await there.judge()
 
     async def whole() -> None:
-        with Hatchery() as hatchery:
-            async with foreign("ring:4", hatchery, described=True) as there:
-                await story(there)
+        async with foreign("ring:4", hatchery, described=True) as there:
+            await story(there)
 
     asyncio.run(whole())

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.real
 WATCHED_SECONDS = 2.0  # of traffic under the controller that was started again
 
 
-def test_a_link_stays_fenced_across_a_kill_until_the_switch_that_was_away_has_followed() -> None:
+def test_a_link_stays_fenced_across_a_kill_until_the_switch_that_was_away_has_followed(
+    hatchery: Hatchery,
+) -> None:
     async def story(there: Foreign) -> None:
         there.configure("failover = false")  # or the link would be bridged, and not fenced
         there.point()
@@ -42,9 +44,8 @@ def test_a_link_stays_fenced_across_a_kill_until_the_switch_that_was_away_has_fo
         await there.judge()
 
     async def whole() -> None:
-        with Hatchery() as hatchery:
-            async with foreign("ring:4", hatchery, described=True) as there:
-                await story(there)
+        async with foreign("ring:4", hatchery, described=True) as there:
+            await story(there)
 
     asyncio.run(whole())
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,15 +16,8 @@ from flowsieve.network.topology import Topology
 
 pytestmark = pytest.mark.real
 
-COMMAND = Path(sys.executable).with_name("flowsieve")
 TREE = Topology.make([("s1", "s2"), ("s3", "s4")], {"h1": "s1", "h2": "s2", "h3": "s3", "h4": "s4"})
 Story = Callable[[Foreign], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 def play(story: Story, hatchery: Hatchery, network: str | Topology = "ring:4", **knows: Any) -> None:
@@ -36,10 +26,6 @@ def play(story: Story, hatchery: Hatchery, network: str | Topology = "ring:4", *
             await story(there)
 
     asyncio.run(whole())
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +146,7 @@ def test_a_switch_that_nobody_named_is_told_of_and_not_served(hatchery: Hatchery
 
 def test_the_commands_know_a_network_that_is_no_lab(hatchery: Hatchery) -> None:
     async def story(there: Foreign) -> None:
-        path = str(there.config)
+        path, command = str(there.config), hatchery.run
         assert command("controller", path, "--check").returncode == 0
         there.state.write_text("in the way")
         for option in ("--check", "--json"):

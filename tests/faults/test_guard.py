@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sized
+from collections.abc import Awaitable, Callable, Mapping, Sized
 from typing import Any
 
 import pytest
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.real
 MANY = 30  # packets of a liar, of each kind: a port of a busy switch has room for all of them
 FLOOD = 6000
 Story = Callable[[Daemonic], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 def play(story: Story, hatchery: Hatchery, topology: str = "line:3") -> None:

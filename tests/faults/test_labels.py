@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 from daemonic import RECEIVERS, Daemonic, daemonic
@@ -19,17 +19,11 @@ LEASE = 15.0  # of clients; publishers have a fifth of it
 Story = Callable[[Daemonic], Awaitable[None]]
 
 
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
-
-
-def play(story: Story, hatchery: Hatchery, topology: str = "ring:4", more: str = "") -> None:
+def play(story: Story, hatchery: Hatchery, more: str = "", lease: float = LEASE) -> None:
     async def whole() -> None:
-        async with daemonic(topology, hatchery) as there:
+        async with daemonic("ring:4", hatchery) as there:
             there.index = RECEIVERS
-            there.configure(f"lease = {LEASE}\n{more}")
+            there.configure(f"lease = {lease}\n{more}")
             await there.start()
             await story(there)
 
@@ -110,7 +104,7 @@ def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(ha
                     await asyncio.sleep(0.02)
         assert await there.judge() == 0
 
-    play(story, hatchery)
+    play(story, hatchery, lease=5.0)  # each of them waits until the leases of the one before are over
 
 
 def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks_no_promise(

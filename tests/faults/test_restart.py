@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 from burst import bursting
@@ -21,12 +21,6 @@ pytestmark = pytest.mark.real
 KILLS = 4
 CAPACITY = 40
 Story = Callable[[Daemonic], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 def play(story: Story, hatchery: Hatchery, topology: str = "ring:6") -> None:

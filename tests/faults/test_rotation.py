@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
 
 import pytest
 from daemonic import Daemonic, daemonic
@@ -13,12 +12,6 @@ from hatchery import Hatchery
 pytestmark = pytest.mark.real
 
 LEASE = 1.0  # seconds: clients hear of new keys within a third of it
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 async def rotated(there: Daemonic, epoch: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,12 +25,6 @@ pytestmark = pytest.mark.real
 RING = "ring:4"
 SWITCHES = frozenset({"s0", "s1", "s2", "s3"})
 HELD = "another controller holds s0 (generation 0x"
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 @asynccontextmanager

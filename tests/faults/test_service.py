@@ -13,8 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
@@ -35,15 +34,8 @@ from flowsieve.serving.preview import would_change
 
 pytestmark = pytest.mark.real
 
-COMMAND = Path(sys.executable).with_name("flowsieve")
 STRINGS = 300  # of random bytes, to each place
 Story = Callable[[Daemonic], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 def play(story: Story, hatchery: Hatchery, topology: str = "ring:4") -> None:
@@ -52,11 +44,6 @@ def play(story: Story, hatchery: Hatchery, topology: str = "ring:4") -> None:
             await story(there)
 
     asyncio.run(whole())
-
-
-def command(there: Daemonic, *options: str) -> subprocess.CompletedProcess[str]:
-    words = [COMMAND, *there.command(*options)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
 async def some(there: Daemonic, seed: int, seconds: float = 0.5, clients: int = 3) -> None:
@@ -111,7 +98,7 @@ def test_a_shorter_lease_ends_no_client_that_keeps_to_the_one_it_was_promised(ha
         there.configure("lease = 1")
         there.signal(signal.SIGHUP)
         await there.logged("0 flow operations follow")
-        await asyncio.sleep(4.0)  # longer than clients of old have between renewals
+        await asyncio.sleep(3.0)  # longer than clients of old have between renewals
         assert len(await there.ask("/v1/subscriptions")) == held
         assert await there.judge() == 0
 
@@ -169,7 +156,7 @@ def test_a_journal_that_is_no_journal_is_refused_and_nothing_is_touched(hatchery
         journal = there.state / "journal.db"
         journal.write_bytes(random.Random(7).randbytes(journal.stat().st_size))
         with there.watched() as watch:
-            done = await asyncio.to_thread(command, there, "--json")
+            done = await asyncio.to_thread(hatchery.run, *there.command("--json"))
             assert done.returncode == 2, done
             assert done.stdout == ""
             assert "is damaged" in done.stderr and "Traceback" not in done.stderr
@@ -347,13 +334,7 @@ def test_the_log_has_a_plain_line_for_each_thing_that_an_operator_would_ask_abou
                 await there.logged(f"link {link} is {word}", times=fall)
         await there.logged(f"link {link} comes and goes, and is left out")
         assert [first.a, first.b] in map(sorted, (await there.ask("/v1/status"))["suppressed"])
-        shown = await asyncio.to_thread(
-            subprocess.run,
-            [COMMAND, "status", "--lab", lab.name],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        shown = await asyncio.to_thread(hatchery.run, "status", "--lab", lab.name)
         assert f"left out since they come and go: {first.a} - {first.b}" in shown.stdout, shown
         switch = lab.topology.hosts["h0"]
         port = lab.topology.port(switch, "h0")
@@ -487,7 +468,7 @@ def test_a_dry_run_says_what_a_start_would_change(hatchery: Hatchery) -> None:
         await there.populate()
         await there.became_ready()
         with there.watched() as watch:
-            done = await asyncio.to_thread(command, there, "--dry-run")
+            done = await asyncio.to_thread(hatchery.run, *there.command("--dry-run"))
             assert (done.returncode, done.stdout) == (0, "nothing would be changed\n"), done
             await there.stop_it(signal.SIGKILL)
             assert watch.changes == {}
@@ -499,7 +480,7 @@ def test_a_dry_run_says_what_a_start_would_change(hatchery: Hatchery) -> None:
             )
             match = flow.split(" actions=")[0].split(", ", 1)[1].replace(" ", "")  # without its cookie
             ofctl(there.lab, switch, "--strict", "del-flows", flow=match)
-            done = await asyncio.to_thread(command, there, "--dry-run", "--json")
+            done = await asyncio.to_thread(hatchery.run, *there.command("--dry-run", "--json"))
             assert json.loads(done.stdout) == {"changes": {switch: {"install": 1}}}, done
             assert list(watch.changes) == [switch] and len(watch.changes[switch]) == 1
             await there.start()

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from flowsieve.lab.vswitchd import packets_taken
 
 PATIENCE = 30.0  # seconds for anything to come about
 QUIET = 1.0  # seconds without an arrival, after which none is expected any more
+COMPLETE = 0.3  # and after which none is that nobody waits for, such as a second copy
 LOOKS = 20  # at what is under way
 RATE = 150.0  # events per second and publisher
 
@@ -194,9 +195,9 @@ class Traffic:
     async def compare(self) -> int:
         """Let all that is under way arrive, then compare the logs; how many events were lost, all excused."""
         there = [app for app in self.apps if app.host not in self.cut_off]
-        stats = [await asyncio.to_thread(app.end) for app in there if app.publishes]
+        stats = await all_ended([app for app in there if app.publishes])
         await self._quiet()
-        stats += [await asyncio.to_thread(app.end) for app in there if not app.publishes]
+        stats += await all_ended([app for app in there if not app.publishes])
         await self._count_dropped()
         lost = sum(self._missing(wanted) for wanted in self.wanted if wanted.host not in self.cut_off)
         assert len(self.missed) <= self.dropped, (  # one dropped packet is one event's, for however many
@@ -209,15 +210,33 @@ class Traffic:
 
     async def _count_dropped(self) -> None:
         """What the wires dropped on a machine too busy to forward: the law lets them, and it is counted."""
-        self.dropped += max(0, await never_taken(self.lab, self.new_ports) - self._untaken)
+        untaken = await never_taken(self.lab, self.new_ports, at_least=self._untaken)
+        self.dropped += max(0, untaken - self._untaken)
 
     async def _quiet(self) -> None:
-        """Wait until nothing has arrived for a while."""
+        """Wait until nothing has arrived for a while: a short one, where nothing is missing."""
         count, since, end = -1, time.monotonic(), time.monotonic() + PATIENCE
+        looked = -1  # how much had arrived when it was last looked whether that is all
         while time.monotonic() < min(since + QUIET, end):
             if count != (count := sum(len(wanted.got) for wanted in self.wanted)):
                 since = time.monotonic()
+            elif looked != count and time.monotonic() > since + COMPLETE:
+                looked = count
+                if self._complete():
+                    return
             await asyncio.sleep(0.02)
+
+    def _complete(self) -> bool:
+        """Whether all that is wanted has arrived."""
+        there = [wanted for wanted in self.wanted if wanted.host not in self.cut_off]
+        return all({event for event, _ in self._expected(wanted)} <= set(wanted.got) for wanted in there)
+
+    def _expected(self, wanted: Wanted) -> Iterator[tuple[tuple[bytes, int], Sent]]:
+        """The events that a subscription is to get, and how they were sent."""
+        for publisher, log in self.sent.items():
+            for number, event in log.items():
+                if event.at >= wanted.since and wanted.filter.matches(event.values):
+                    yield (publisher, number), event
 
     def _missing(self, wanted: Wanted) -> int:
         """How many events a subscription missed while something was broken; else only what wires dropped is missing."""
@@ -225,29 +244,36 @@ class Traffic:
         doubled = [event for event, times in got.items() if times > 1]
         assert not doubled, f"{wanted.host} got {len(doubled)} events twice, {doubled[:3]} among them"
         lost = 0
-        for publisher, log in self.sent.items():
-            for number, event in log.items():
-                if event.at < wanted.since or not wanted.filter.matches(event.values):
-                    continue
-                if (publisher, number) not in got:
-                    excused = any(begin < event.at < until for begin, until in self.outages)
-                    assert excused or self.dropped, (
-                        f"{wanted.host} missed event {number}, sent {event.at - wanted.since:.3f} s after "
-                        f"{wanted.filter.text!r} was acknowledged, and no wire dropped a packet"
-                    )
-                    if excused:
-                        lost += 1
-                    else:
-                        self.missed.add((publisher, number))
+        for name, event in self._expected(wanted):
+            if name not in got:
+                excused = any(begin < event.at < until for begin, until in self.outages)
+                assert excused or self.dropped, (
+                    f"{wanted.host} missed event {name[1]}, sent {event.at - wanted.since:.3f} s after "
+                    f"{wanted.filter.text!r} was acknowledged, and no wire dropped a packet"
+                )
+                if excused:
+                    lost += 1
+                else:
+                    self.missed.add(name)
         strange = [each for each in got if each[1] not in self.sent.get(each[0], {})]
         assert not strange, f"{wanted.host} got {len(strange)} events that nobody logged"
         return lost
 
 
-async def never_taken(lab: Lab, new_ports: Collection[str] = ()) -> int:
-    """How many packets came in at switches' ports that no switch will ever take; some are only under way."""
-    looks = []
-    for _ in range(LOOKS):
+async def all_ended(apps: Sequence[App]) -> list[Stats]:
+    """Have applications leave, all at the same time; what they counted."""
+    for app in apps:
+        app.leave()
+    return [await asyncio.to_thread(app.end) for app in apps]
+
+
+async def never_taken(lab: Lab, new_ports: Collection[str] = (), at_least: int | None = None) -> int:
+    """How many packets came in at switches' ports that no switch will ever take; some are only under way.
+
+    Where it is known that there are `at_least` so many, a look that finds no more is the last.
+    """
+    looks: list[int] = []
+    while len(looks) < LOOKS and (at_least is None or not looks or looks[-1] > at_least):
         looks.append(await asyncio.to_thread(untaken, lab, new_ports))
         await asyncio.sleep(0.005)
     return min(looks)

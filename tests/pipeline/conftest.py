@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flowsieve.content.schema import Schema
-from flowsieve.pipeline.runtime.spark_session import session
+from flowsieve.pipeline.runtime.spark_session import QUERY, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+PARTITIONS = "spark.sql.shuffle.partitions"
 QUICK = {
-    "spark.sql.shuffle.partitions": "2",
+    PARTITIONS: "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
@@ -35,9 +36,11 @@ def _spark_is_there() -> None:
 
 @pytest.fixture(scope="session")
 def spark(_spark_is_there: None) -> Iterator[SparkSession]:
-    spark = session("local[2]", QUICK)
-    yield spark
-    spark.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(QUERY, PARTITIONS, QUICK[PARTITIONS])  # or the first command here would set it back
+        spark = session("local[2]", QUICK)
+        yield spark
+        spark.stop()
 
 
 @pytest.fixture(scope="session")
