@@ -11,7 +11,7 @@ from hatchery import Hatchery
 
 pytestmark = pytest.mark.real
 
-LEASE = 1.0  # seconds: clients hear of new keys within a third of it
+LEASE = 2.0  # seconds: clients hear of new keys within a third of it
 
 
 async def rotated(there: Daemonic, epoch: int) -> None:

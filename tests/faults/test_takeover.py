@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 from burst import bursting
@@ -18,12 +18,6 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not etcd_installed(), reason="there is no etcd; apt-get install etcd-server"),
 ]
-
-
-@pytest.fixture(scope="module")
-def hatchery() -> Iterator[Hatchery]:
-    with Hatchery() as made:
-        yield made
 
 
 def play(story: Callable[[Nodes], Awaitable[None]], hatchery: Hatchery, topology: str = "ring:4") -> None:
