@@ -186,7 +186,9 @@ class ControlLost(FlowsieveError):
 
 
 class JournalError(FlowsieveError):
-    """The controller's memory cannot be read or written: the disk is full, say."""
+    """The controller's memory cannot be read or written: the disk is full, say; `final` where it never will be."""
+
+    final = False
 
 
 class BadJournal(BadInput, JournalError):

@@ -73,12 +73,15 @@ class Nodes:
 
     async def leader(self) -> Node:
         """The one that leads, once one does."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                for node in self.nodes:
-                    if await node.leads():
-                        return node
-                await asyncio.sleep(0.02)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            for node in self.nodes:
+                if await node.leads():
+                    return node
+            await asyncio.sleep(0.02)
+        raise AssertionError(
+            "nobody leads", {node.name: node.errors.read_text()[-2000:] for node in self.nodes}
+        )
 
     async def taken_over(self, before: Node) -> tuple[Node, float]:
         """The one that leads after another, and how many seconds from now it took until it did."""

@@ -128,3 +128,20 @@ def test_what_is_about_another_network_or_in_use_is_not_copied(tmp_path: Path, s
         await there.leave()
 
     asyncio.run(while_it_is_in_use())
+
+
+def test_who_could_not_go_on_with_what_is_remembered_does_not_wait_for_it(
+    tmp_path: Path, servers: EtcdServers
+) -> None:
+    async def story() -> None:
+        leads, _, base = memory(config(tmp_path / "shared.toml", servers))
+        await leads.win()
+        await leads.open(base, lambda entries, seconds: None, False)
+        other, _, _ = memory(config(tmp_path / "wide.toml", servers, most=4095))
+        async with asyncio.timeout(60):
+            with pytest.raises(BadInput, match="memory of another network or schema"):
+                await other.win()
+        await other.leave()
+        await leads.leave()
+
+    asyncio.run(story())

@@ -18,7 +18,7 @@ from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Found
 from flowsieve.control.memory.rebuild import remade
-from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.memory.recovery import snapshot
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.switches.switch_log import SwitchLog
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
@@ -51,6 +51,7 @@ CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
 BOUNDED_ENTRIES = 100  # the same where tables have a capacity: requests are then replayed one by one
 LOOK_SECONDS = 1.0
+LEAVING_SECONDS = 2.0  # in good order, once another controller leads
 # Objects, and rounds: requests leave few cycles, and a full collection is slow.
 COLLECT_AFTER = (20_000, 20, 50)
 
@@ -141,8 +142,7 @@ async def serving(
     reserved: list[ReservedAddress] = []
     try:
         reserved = await reserve(site.calls)
-        past = await journal.load(config.index.plan.schema)
-        state, ledger = recover(past, partial(config.fresh, site.topology))
+        state, ledger = await memory.recovered(journal)
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
@@ -289,23 +289,47 @@ async def serve(
         signal.SIGUSR1, log.warning, "no new keys for events: the controller is not ready"
     )
     memory, told = memory_of(config, site), False
+
+    async def lead() -> None:
+        nonlocal config, told
+        start = time.perf_counter()
+        gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
+        gc.set_threshold(*COLLECT_AFTER)
+        async with serving(config, site, memory=memory, take_over=take_over) as daemon:
+            gc.freeze()
+            gc.enable()
+            _tell_start(daemon)
+            if not told:
+                ready(daemon, time.perf_counter() - start)
+                told = True
+            loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
+            await _until(stopped, reread, daemon)
+            config = daemon.config
+
     try:
         while await _before(stopped, memory.win()):
-            start = time.perf_counter()
-            gc.disable()  # what is loaded now is large and stays: collecting it would be wasted time
-            gc.set_threshold(*COLLECT_AFTER)
-            async with serving(config, site, memory=memory, take_over=take_over) as daemon:
-                gc.freeze()
-                gc.enable()
-                _tell_start(daemon)
-                if not told:
-                    ready(daemon, time.perf_counter() - start)
-                    told = True
-                loop.add_signal_handler(signal.SIGUSR1, _rotate, daemon)
-                await _until(stopped, reread, daemon)
-                config = daemon.config
+            await _while_leading(lead(), memory.lost)
     finally:
         await memory.leave()
+
+
+async def _while_leading(work: Coroutine[Any, Any, None], lost: asyncio.Event) -> None:
+    """Do some work until it ends; once another controller leads it has to, be it in the middle of its start."""
+    doing, losing = asyncio.create_task(work), asyncio.create_task(lost.wait())
+    try:
+        await asyncio.wait({doing, losing}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            await asyncio.wait({doing}, timeout=LEAVING_SECONDS)
+        if doing.done():
+            doing.result()
+    except JournalError as error:
+        if not lost.is_set():
+            raise
+        log.warning("%s", error)
+    finally:
+        for each in (doing, losing):
+            each.cancel()
+        await asyncio.gather(doing, losing, return_exceptions=True)
 
 
 async def _before(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

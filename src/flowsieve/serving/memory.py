@@ -9,20 +9,25 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Journal, Past
 from flowsieve.control.memory.kept_claim import KeptClaim, Tenure, read_tenure, write_tenure
+from flowsieve.control.memory.recovery import recover
 from flowsieve.control.memory.sqlite_journal import SqliteJournal, look
+from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, JournalError
 from flowsieve.serving.calls.tokens import SECRET_BYTES, keep_secret, kept_secret
 from flowsieve.serving.config import Config
-from flowsieve.serving.control_section import ControlSettings
 from flowsieve.serving.site.site import Site
 from flowsieve.serving.state_folder import check_folder
 from flowsieve.southbound.fabric import Claim
+from flowsieve.tasks import Tasks
 
 JOURNAL, SECRET = "journal.db", "secret"
 Appended = Callable[[int, float], None]
@@ -82,6 +87,10 @@ class Memory(Protocol):
         """All that there is; `base` names what it is about."""
         ...
 
+    async def recovered(self, journal: Journal) -> tuple[ControlState, Ledger]:
+        """The state that a journal that is open leads to, and what came of the requests."""
+        ...
+
     async def look(self, base: str, schema: Schema) -> Past:
         """What was written so far, also by another; it changes nothing."""
         ...
@@ -109,8 +118,8 @@ class OwnMemory:
     doubt: str | None = None
     told: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, config: Config, site: Site) -> None:
+        self._config, self._site = config, site
         self._never = asyncio.Event()
 
     @property
@@ -129,6 +138,12 @@ class OwnMemory:
         except BaseException:
             await journal.close()
             raise
+
+    async def recovered(self, journal: Journal) -> tuple[ControlState, Ledger]:
+        return recover(
+            await journal.load(self._config.index.plan.schema),
+            partial(self._config.fresh, self._site.topology),
+        )
 
     async def look(self, base: str, schema: Schema) -> Past:
         return look(self._site.folder / JOURNAL, schema, base)
@@ -159,11 +174,15 @@ class OwnMemory:
 class SharedMemory:
     """An etcd that several controllers share; one of them leads, and the others wait for its end."""
 
-    def __init__(self, control: ControlSettings, site: Site) -> None:
+    def __init__(self, config: Config, site: Site) -> None:
+        from flowsieve.control.memory.follower import Follower
         from flowsieve.control.shared.etcd import Etcd  # not everybody has it
         from flowsieve.control.shared.leadership import Leadership
 
+        control = config.control
         self._etcd = Etcd(control.etcd, control.name)
+        self._base = config.base(site.topology)
+        self._follower = Follower(self._etcd, config.index.plan.schema, partial(config.fresh, site.topology))
         about = {"calls": site.calls}
         self.leadership = Leadership(self._etcd, control.node, about, control.lease)
 
@@ -188,7 +207,15 @@ class SharedMemory:
         return {"node": lead.node, "leads": doubt is None, "doubt": doubt, "nodes": nodes}
 
     async def win(self) -> None:
-        await self.leadership.win()
+        """Whoever could not go on with what is remembered does not wait for it."""
+        from flowsieve.control.memory.etcd_journal import check_shared
+        from flowsieve.control.shared.etcd import EtcdSilent
+
+        with suppress(EtcdSilent):
+            await check_shared(self._etcd, self._base)
+        async with Tasks() as meanwhile:
+            meanwhile.start(self._follower.follow())
+            await self.leadership.win()
 
     async def open(self, base: str, appended: Appended, take_over: bool) -> Remembered:
         from flowsieve.control.memory.etcd_journal import EtcdJournal
@@ -198,6 +225,9 @@ class SharedMemory:
         journal = await EtcdJournal.opened(lead, base, appended=appended)
         claim = await SharedClaim.opened(lead, take_over)
         return Remembered(journal, claim, await self.secret())
+
+    async def recovered(self, journal: Journal) -> tuple[ControlState, Ledger]:
+        return await self._follower.caught_up()
 
     async def look(self, base: str, schema: Schema) -> Past:
         from flowsieve.control.memory.etcd_journal import look_shared
@@ -253,4 +283,4 @@ async def looked_at(config: Config, site: Site) -> Past:
 
 def memory_of(config: Config, site: Site) -> Memory:
     """Where a controller of this configuration remembers."""
-    return SharedMemory(config.control, site) if config.control.etcd else OwnMemory(site)
+    return SharedMemory(config, site) if config.control.etcd else OwnMemory(config, site)

@@ -11,7 +11,8 @@ import pytest
 from flowsieve.control.memory import scribe as scribe_module
 from flowsieve.control.memory.journal import Bounded, Entry, Snapshot
 from flowsieve.control.memory.scribe import Scribe
-from flowsieve.errors import BadInput, JournalError
+from flowsieve.control.shared.leadership import NotLeading
+from flowsieve.errors import BadInput, Busy, JournalError
 
 
 class Memory:
@@ -23,7 +24,7 @@ class Memory:
         self.snapshots: list[tuple[Snapshot, int]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.failing = False
+        self.failing = self.over = False
         self.reserve = True
         self.kept: list[int] = []
 
@@ -35,6 +36,8 @@ class Memory:
     async def append(self, entries: Sequence[Entry]) -> int:
         await asyncio.sleep(0)
         await self.gate.wait()
+        if self.over:
+            raise NotLeading("another controller leads")
         if self.failing:
             raise JournalError("the disk is full")
         self.batches.append([entry.capacity for entry in entries if isinstance(entry, Bounded)])
@@ -124,6 +127,17 @@ def test_where_nothing_can_be_written_nothing_is_done_but_what_is_urgent() -> No
         assert office.scribe.trouble is None
         assert office.journal.batches == [[1], [3, 5, 6]]
         assert office.done == [1, 3, 5, 6]
+
+    play(story)
+
+
+def test_where_another_writes_nothing_is_done_and_who_asks_is_told_to_ask_again() -> None:
+    async def story(office: Office) -> None:
+        await office.write(1)
+        office.journal.over = True
+        told = await asyncio.gather(office.write(2), office.write(3, urgent=True), return_exceptions=True)
+        assert all(isinstance(each, Busy) for each in told), told
+        assert office.done == [1]
 
     play(story)
 

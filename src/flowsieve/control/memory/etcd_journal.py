@@ -129,6 +129,34 @@ class EtcdJournal:
         await self._leadership.commit(whole, [(root + first, root + end) for first, end in deletes])
 
 
+async def check_shared(etcd: Etcd, base: str, owner: Owner = SOLE) -> None:
+    """Raise where the journal in etcd, if there is one, is about something else."""
+    if await etcd.value(_root(owner) + ABOUT) is not None:
+        await _check(etcd, owner, base)
+
+
+async def since(
+    etcd: Etcd, schema: Schema, number: int, owner: Owner = SOLE
+) -> tuple[Snapshot | None, int, Sequence[Entry]]:
+    """What came after an entry, and the number of the last; with a snapshot before it, where that one is gone."""
+    root, last = _root(owner), number
+    told = await etcd.value(root + SNAPSHOT)
+    if told is None or json.loads(told)["number"] <= number:
+        rows = await etcd.between(root + _slice(number + 1), root + _end(ENTRIES))
+        entries: list[Entry] = []
+        for path, value in rows.items():
+            if int(path[len(root + ENTRIES) :], 16) != last + 1:
+                break  # what came before it has gone into a snapshot meanwhile
+            some = [entry_from_json(row, schema) for row in json.loads(zlib.decompress(value))]
+            entries += some
+            last += len(some)
+        else:
+            return None, last, entries
+    found = await _read(etcd, root)
+    past = found.past(schema)
+    return past.snapshot, found.last, past.entries
+
+
 async def look_shared(etcd: Etcd, schema: Schema, base: str | None = None, owner: Owner = SOLE) -> Past:
     """What a journal in etcd holds, also while a controller writes it; nothing if there is none."""
     if await etcd.value(_root(owner) + ABOUT) is None:

@@ -88,8 +88,14 @@ def recover(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
 
 def _recovered(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
     state, ledger = _from_snapshot(past.snapshot, make)
+    advance(state, ledger, past.entries)
+    return state, ledger
+
+
+def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> None:
+    """Take up entries that came after all that the state and the ledger have."""
     run: list[Asked] = []
-    for entry in past.entries:
+    for entry in entries:
         if isinstance(entry, Asked) and not state.bounded:
             run.append(entry)
             continue
@@ -98,7 +104,6 @@ def _recovered(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
             run.clear()
         replay(state, ledger, entry)
     _replay_all(state, ledger, run)
-    return state, ledger
 
 
 def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:

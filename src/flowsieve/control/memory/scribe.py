@@ -66,7 +66,7 @@ class Scribe:
 
         Where nothing can be written, nothing is done and JournalError is raised; but what is urgent is done, and
         written as soon as that is possible. The journal keeps it until then, if it can; where it has to be `sure`,
-        it is not done otherwise.
+        it is not done otherwise. Where nothing will be written here any more, nothing is done at all.
         """
         result: T = await self._in_turn(_Turn(entry, work, urgent, sure))
         return result
@@ -113,13 +113,13 @@ class Scribe:
                     self._do_one(turn, unwritten)
             elif unwritten is not None:
                 for turn in group:
-                    _fail(turn, JournalError(str(unwritten)))
+                    _fail(turn, _same(unwritten))
             else:
                 _do_all(group, together)
 
     def _do_one(self, turn: _Turn, unwritten: JournalError | None) -> None:
-        if unwritten is not None and (not turn.urgent or (turn.sure and not self._kept)):
-            _fail(turn, JournalError(str(unwritten)))
+        if unwritten is not None and (unwritten.final or not turn.urgent or (turn.sure and not self._kept)):
+            _fail(turn, _same(unwritten))
             return
         if unwritten is not None:
             self._owed.append(turn.entry)
@@ -163,6 +163,11 @@ def _do_all(turns: list[_Turn], work: Callable[[Sequence[Any]], Sequence[Any]]) 
             _fail(turn, result)
         else:
             _succeed(turn, result)
+
+
+def _same(error: JournalError) -> JournalError:
+    """An error of its own for each who hears of it, of the same kind."""
+    return type(error)(str(error))
 
 
 def _succeed(turn: _Turn, result: Any) -> None:

@@ -80,6 +80,14 @@ class Etcd:
         found = await self._ask(lambda client: client.get_prefix(whole, sort_order="ascend"))
         return {path + each.key[len(whole) :].decode(): each.value for each in found}
 
+    async def between(self, first: str, end: str) -> dict[str, bytes]:
+        """All keys from one up to and without another, in their order, with what they have at one moment."""
+        root = len(self.key(""))
+        found = await self._ask(
+            lambda client: client.get_range(self.key(first), self.key(end), sort_order="ascend")
+        )
+        return {each.key[root:].decode(): each.value for each in found}
+
     async def commit(
         self,
         puts: Mapping[str, bytes],

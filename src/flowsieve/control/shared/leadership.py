@@ -28,6 +28,8 @@ PAUSE_SECONDS = 0.1  # with an etcd that does not answer
 class NotLeading(Busy, JournalError):
     """Another controller leads, and is to be asked instead."""
 
+    final = True
+
 
 class Leadership:
     """`win` it, and see whether it is `lost`; `leave` gives it back. A node that waits is known to the others, too."""
