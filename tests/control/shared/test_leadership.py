@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -186,3 +187,25 @@ def test_many_who_ask_at_once_outlive_the_server_that_they_ask(tmp_path: Path) -
         assert not any(task.cancelled() or task.exception() for task in asking)
 
     play(tmp_path, 3, story)
+
+
+def test_a_loop_that_is_busy_for_longer_than_a_lease_wins_all_the_same(tmp_path: Path) -> None:
+    async def story(servers: EtcdServers, one: Leadership, other: Leadership) -> None:
+        async def recovering() -> None:
+            for _ in range(40):
+                await asyncio.sleep(0)
+                time.sleep(0.08)  # as the loop does while it makes a large state
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(recovering())
+            await one.win()
+        assert one.doubt is None
+        silenced(one)
+        while one.doubt is None:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1.5)  # its lease is over, and it has not heard of it
+        one._fence = None
+        await one.win()
+        assert one.doubt is None
+
+    play(tmp_path, 1, story)

@@ -19,6 +19,7 @@ from flowsieve.errors import BadInput, JournalError
 T = TypeVar("T")
 
 ANSWER_SECONDS = 1.0  # for one server
+LEASE_OVER = "lease not found"  # as etcd says it
 LARGEST = 1_000_000  # bytes of a value; etcd takes requests of 1.5 MB
 _OPTIONS = {"grpc.max_receive_message_length": -1, "grpc.enable_retries": 0}
 # What says nothing of the request, and another server may do better.
@@ -27,6 +28,10 @@ _ELSEWHERE = (aetcd.ConnectionFailedError, aetcd.ConnectionTimeoutError)
 
 class EtcdSilent(JournalError):
     """No server of etcd answers; whether it has done what it was asked is unknown."""
+
+
+class LeaseOver(JournalError):
+    """What was to hang on a lease cannot: it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,8 @@ class Etcd:
                     raise
                 trouble = f"{server}: somebody else gave it up meanwhile"
             except aetcd.ClientError as error:
+                if LEASE_OVER in str(error):
+                    raise LeaseOver(f"etcd at {server} says: {error}") from None
                 raise JournalError(f"etcd at {server} says: {error}") from None
         raise EtcdSilent(f"no server of etcd answers ({trouble})")
 

@@ -49,8 +49,7 @@ class KeptLease:
 
     async def begin(self) -> None:
         """Get a lease, and keep it from now on."""
-        self.id = await asyncio.to_thread(self._granted)
-        self._thread.start()
+        await asyncio.to_thread(self._granted)
 
     async def end(self) -> None:
         """Give it back, so that nobody has to wait for its end."""
@@ -67,12 +66,13 @@ class KeptLease:
 
     # In the thread.
 
-    def _granted(self) -> int:
+    def _granted(self) -> None:
+        """Get one, and begin to renew it at once: the loop may have other things to do before it hears of it."""
         start = time.monotonic()
         request = rpc.LeaseGrantRequest(TTL=self.seconds)
         given = self._asked(lambda stub, wait: stub.LeaseGrant(request, timeout=wait))
-        self._until = start + self.seconds
-        return int(given.ID)
+        self._until, self.id = start + self.seconds, int(given.ID)
+        self._thread.start()
 
     def _keep(self) -> None:
         pause = self.seconds / RENEWALS

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from flowsieve.control.shared.etcd import LARGEST, Etcd, EtcdSilent, Fence
+from flowsieve.control.shared.etcd import LARGEST, Etcd, EtcdSilent, Fence, LeaseOver
 from flowsieve.control.shared.kept_lease import KeptLease
 from flowsieve.errors import Busy, JournalError
 
@@ -77,6 +77,8 @@ class Leadership:
                         told = leader
                         log.info("node %s stands by; node %s leads", self.node, leader)
                     await self.etcd.gone(holder, LOOK_SECONDS)
+            except LeaseOver:
+                self.lost.set()  # and a new one is begun
             except EtcdSilent as error:
                 if str(error) != told:
                     told = str(error)
