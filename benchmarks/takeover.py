@@ -26,6 +26,7 @@ from benchmarks.network import subscriptions
 from benchmarks.restart import changed, installed
 from flowsieve.client.control_session import Transport, transport_to
 from flowsieve.control.memory.journal import Asked
+from flowsieve.control.request import Request
 from flowsieve.errors import ControlLost
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.lab_site import LabSite
@@ -66,35 +67,41 @@ class SharedProcess(ControllerProcess):
         return bool((await self.status()).get("control", {}).get("leads"))
 
 
-async def until(true: Any, what: str) -> float:
-    """Wait until something holds; when it did."""
+async def began_to_lead(node: SharedProcess) -> float:
+    """When a node leads, by this machine's clock."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not await true():
+        while not await node.leads():
             await asyncio.sleep(0.02)
-    del what
     return time.monotonic()
+
+
+def asked_for(lab: Lab) -> list[Request]:
+    """What hosts have asked for when it begins."""
+    hosts = list(lab.topology.hosts)
+    return advertisements(hosts) + subscriptions(narrow(SUBSCRIPTIONS, 0).filters(), hosts)
 
 
 async def remember(node: SharedProcess) -> None:
     """Have etcd hold requests as if they had been made."""
-    config, hosts = read_config(node.config), list(node.lab.topology.hosts)
+    config = read_config(node.config)
     site = LabSite(config, node.lab)
     memory = memory_of(config, site)
     await memory.win()
     opened = await memory.open(config.base(site.topology), lambda entries, seconds: None, False)
-    there = advertisements(hosts) + subscriptions(narrow(SUBSCRIPTIONS, 0).filters(), hosts)
+    there = asked_for(node.lab)
     for at in range(0, len(there), SLICE):
         await opened.journal.append([Asked(request) for request in there[at : at + SLICE]])
     await opened.journal.close()
     await memory.leave()
 
 
-async def subscribed(way: Transport, lab: Lab, host: str) -> float:
-    """Subscribe, as a client does that knows both controllers; how many seconds that took."""
+async def subscribed(way: Transport, lab: Lab, known: Request) -> float:
+    """Subscribe to what a host has subscribed to already, by a client that knows both controllers; how long it took."""
+    host = known.endpoint
     token = (lab.directory / "tokens" / host).read_text()
     who = {"session": os.urandom(16).hex(), "host": host, "token": token, "version": VERSION}
     begin = time.monotonic()
-    for number, more in enumerate(({"op": "sub", "filter": "a0 < 3"}, {"op": "bye"}), 1):
+    for number, more in enumerate(({"op": "sub", "filter": known.told}, {"op": "bye"}), 1):
         if number == 2:
             took = time.monotonic() - begin
         while True:
@@ -130,7 +137,7 @@ async def taken_over() -> dict[str, Any]:
         other.begin()
         way = transport_to(",".join(f"unix:{node.socket}" for node in nodes))
         stack.push_async_callback(way.close)
-        host = list(lab.topology.hosts)[5]
+        known = asked_for(lab)[-1]
         took: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
         other_flows = 0
         with talking(lab) as pair:
@@ -147,8 +154,8 @@ async def taken_over() -> dict[str, Any]:
                         leader.signal(signal.SIGSTOP)
                     else:
                         await leader.end(signal.SIGKILL)
-                    asking = asyncio.create_task(subscribed(way, lab, host))
-                    leads = await until(other.leads, "leads") - at
+                    asking = asyncio.create_task(subscribed(way, lab, known))
+                    leads = await began_to_lead(other) - at
                     pause = await asking
                     took[name].append({"leads": leads, "subscription": pause})
                     if hit is not None:
