@@ -35,8 +35,9 @@ from flowsieve.flow.detours import Path, Protection, bridged
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.mixed_view import MixedView
 from flowsieve.flow.others import Foreign, Others, PortSetting
-from flowsieve.flow.proof.proving import AnyView, proved
+from flowsieve.flow.proof.proving import AnyView, about, proved
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
@@ -262,8 +263,8 @@ class Dispatcher:
 
     def foreign(self, switch: str) -> tuple[Foreign, ...]:
         """The entries of others that events may meet at a switch, as its table was read last."""
-        group, there = self.encoding.tag.group, self._core.switches.foreign(switch)
-        return tuple(each for each in there if each.within(group))
+        groups, there = [each.tag.group for each in self._core.encodings], self._core.switches.foreign(switch)
+        return tuple(each for each in there if any(map(each.within, groups)))
 
     @property
     def hindrances(self) -> dict[str, str]:
@@ -309,15 +310,19 @@ class Dispatcher:
             around = await self._failover.really_held(tables)
             if before == (self.state.topology, self.state.down, self.fences.closed):
                 break
-        around_dead = self._bridged_ports(around) if self.state.labelled else {}
+        state, own = self.state, self._fleet.deliveries
+        settings = dict(zip(tables, ports, strict=True))
+        others = {switch: Others(self.foreign(switch), some) for switch, some in settings.items()}
+        dz = replace(state.view(self.encoding, tables), others=others, deliveries=own, protections=around)
+        if not state.labelled:
+            return dz
+        around_dead = self._bridged_ports(around)
         others = {
-            switch: Others(self.foreign(switch), _without(settings, around_dead.get(switch, ())))
-            for switch, settings in zip(tables, ports, strict=True)
+            switch: Others(each.entries, _without(each.ports, around_dead.get(switch, ())))
+            for switch, each in others.items()
         }
-        if self.state.labelled:
-            return replace(self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries)
-        view = self.state.view(self.encoding, tables)
-        return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
+        labels = replace(state.label_view(tables), others=others, deliveries=own)
+        return labels if state.label_group is None else MixedView.of(dz, labels, state.label_group.hosts)
 
     def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
         """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""
@@ -350,10 +355,10 @@ class Dispatcher:
         with suppress(TimeoutError, SwitchError, Refused):
             await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
         view = await self.view()
-        standing = replace(
+        standing = about(
             view,
-            advertisements=_standing(advertised, self.state.advertisements),
-            subscriptions=_standing(subscribed, self.state.subscriptions),
+            _standing(advertised, self.state.advertisements),
+            _standing(subscribed, self.state.subscriptions),
         )
         return await asyncio.to_thread(proved, standing)
 

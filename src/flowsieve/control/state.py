@@ -13,21 +13,24 @@ from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import LabelGroup
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.tables.labelled import LabelledTables
+from flowsieve.flow.tables.mixed import MixedTables
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import POOLS
+from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
@@ -43,7 +46,7 @@ class Settings:
     `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
-    interests.
+    interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -52,6 +55,11 @@ class Settings:
     sample: EventSample | None = None
     reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
     labelled: bool = False
+    label_hosts: HostPatterns | None = None
+
+    def __post_init__(self) -> None:
+        if self.label_hosts is not None and not self.labelled:
+            raise BadInput("some hosts' packets name their receivers, and none do; right is labelled = True")
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""
@@ -124,7 +132,7 @@ class ControlState:
             return Outcome(self._tables.update(), told=self._tables.told())
         except Refused as reason:
             if not any(request.op.adding for request in requests):
-                return Outcome({})  # removals succeed even over capacity
+                return Outcome({}, told=self._tables.told())  # removals succeed even over capacity
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
             back: Mapping[str, list[Change]] = {}
@@ -224,6 +232,8 @@ class ControlState:
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
+        with suppress(Refused):
+            self._tables.update()  # no interest is to blame for labels that have no room
         self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
         self._tables.told()  # it is the same as before
         self._weigh()
@@ -247,26 +257,55 @@ class ControlState:
         """What a switch should hold, in dz; all of the space as one where packets are labelled."""
         return self._tables.table(switch)
 
+    def label_table(self, switch: str) -> dict[Dz, Ports]:
+        """The ports that labels may leave a switch by."""
+        return self._label_tables.table(switch)
+
     def label_entries(self, switch: str) -> tuple[Flow, ...]:
         """What a switch should hold for labels, before anything is readdressed."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
-        return self._tables.entries(switch)
+        return self._label_tables.entries(switch)
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers."""
+        """Whether packets name their receivers, those of all hosts or of some."""
         return self.settings.labelled
+
+    @property
+    def mixed(self) -> bool:
+        """Whether packets of some hosts name their receivers, and those of others go by dz."""
+        return self.settings.label_hosts is not None
+
+    def labels_events_of(self, host: str) -> bool:
+        """Whether the packets of a host name their receivers."""
+        some = self.settings.label_hosts
+        return self.labelled if some is None else some.hold(host)
+
+    @property
+    def label_group(self) -> LabelGroup | None:
+        """What those hosts send, where there are such."""
+        some = self.settings.label_hosts
+        return None if some is None else LabelGroup(self.label_tag.group, some)
+
+    @property
+    def label_tag(self) -> Tag:
+        """What packets that name their receivers begin with."""
+        return POOLS[RECEIVERS][0]
 
     @property
     def labels(self) -> ReceiverLabels:
         """The bits of all hosts, where packets name their receivers."""
-        return ReceiverLabels(POOLS[RECEIVERS][0], self.sets.sets, self.sets.number_bits)
+        return ReceiverLabels(self.label_tag, self.sets.sets, self.sets.number_bits)
 
     @property
     def filters(self) -> PublisherFilters:
         """What publishers have to know, where packets name their receivers."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
-        return self._tables.filters
+        return self._label_tables.filters
+
+    @property
+    def _label_tables(self) -> LabelledTables:
+        tables = self._tables.labels if isinstance(self._tables, MixedTables) else self._tables
+        assert isinstance(tables, LabelledTables), "packets are labelled"
+        return tables
 
     def recall_sets(self, sets: HostPlaces) -> None:
         """Have hosts in the sets that they were in before, while nothing was asked for yet."""
@@ -294,6 +333,11 @@ class ControlState:
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
         return self._tables.capacity.get(switch)
+
+    def dz_capacity(self, switch: str) -> int | None:
+        """How many of them may be for dz."""
+        tables = self._tables.dz if isinstance(self._tables, MixedTables) else self._tables
+        return tables.capacity.get(switch)
 
     @property
     def bounded(self) -> bool:
@@ -352,12 +396,16 @@ class ControlState:
                 there[interest.endpoint].append(interest.dz)
         return {name: union(sets) for name, sets in there.items() if sets}
 
-    def _made_tables(self) -> FittedTables | LabelledTables:
+    def _made_tables(self) -> FittedTables | LabelledTables | MixedTables:
         """Tables for the network and the trees as they are, without any interest."""
         room = self.settings.room(self.topology)
-        if self.labelled:
+        if self.labelled and not self.mixed:
             return LabelledTables(self.topology, self.trees, self.labels, room)
-        return FittedTables(Compiler(self.topology, self.trees, self.settings.tables), room)
+        compiler = Compiler(self.topology, self.trees, self.settings.tables)
+        if not self.labelled:
+            return FittedTables(compiler, room)
+        labels = LabelledTables(self.topology, self.trees, self.labels, room)
+        return MixedTables(compiler, labels, self.labels_events_of)
 
     def _one_tree(self, topology: Topology) -> TreeMap:
         """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""
@@ -368,6 +416,7 @@ class ControlState:
         before = {switch: self.table(switch) for switch in self.topology.switches}
         refused: list[tuple[Request, Refused]] = []
         gone: set[tuple[Side, str]] = set()
+        told: dict[str, list[FilterChange]] = {}
         for request in requests:
             key = (request.op.side, request.id)
             if not request.op.adding and key in gone:
@@ -375,10 +424,12 @@ class ControlState:
                 continue
             outcome = self.step([request])
             refused += outcome.refused
+            for publisher, news in outcome.told.items():
+                told.setdefault(publisher, []).extend(news)
             if outcome.refused:
                 gone.add(key)
         changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
-        return Outcome(joined(back, changes), tuple(refused))
+        return Outcome(joined(back, changes), tuple(refused), told=told)
 
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""

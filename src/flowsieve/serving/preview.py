@@ -122,7 +122,8 @@ class _Start:
         state, topology, wanted = self._state, self._state.topology, self._config.service.punts
         punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
         advertised, guarding = state.advertised_at(switch), self._guarding(topology)
-        guard = guard_of(topology, switch, self._config.index.encoding, advertised, guarding, state.owner)
+        encoding, labels = self._config.index.encoding, state.label_group
+        guard = guard_of(topology, switch, encoding, advertised, guarding, state.owner, labels)
         counted = Counter[str]()
         for todo in (
             await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts)),
