@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
-from flowsieve.errors import BadInput, Refused
+from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
+from flowsieve.control.settings import Settings as Settings
+from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
@@ -18,7 +20,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
-from flowsieve.flow.tables.compiler import Compiler, Side, Tables
+from flowsieve.flow.tables.compiler import Compiler, Side
 from flowsieve.flow.tables.labelled import LabelledTables
 from flowsieve.flow.tables.mixed import MixedTables
 from flowsieve.flow.view import NetworkView
@@ -29,42 +31,10 @@ from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.sample import EventSample
-from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
-
-DEFAULT_BUDGET = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What an operator may choose; the defaults suit a network without tight tables.
-
-    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
-    so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
-    things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
-    interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
-    """
-
-    budget: int = DEFAULT_BUDGET
-    capacity: int | None = None
-    tables: Tables = Tables.OVERLAY
-    sample: EventSample | None = None
-    reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
-    labelled: bool = False
-    label_hosts: HostPatterns | None = None
-
-    def __post_init__(self) -> None:
-        if self.label_hosts is not None and not self.labelled:
-            raise BadInput("some hosts' packets name their receivers, and none do; right is labelled = True")
-
-    def room(self, topology: Topology) -> int | None:
-        """How many entries for events a switch of a network has room for, if that is bounded."""
-        whole = self.capacity
-        return None if whole is None else max(min(whole, 1), whole - self.reserve(topology))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +139,7 @@ class ControlState:
             self._tables.recall(fit or Fit())
             return
         self._weigh()
-        with suppress(Refused):
-            self._tables.update()
+        self._update_anyway()
 
     @contextmanager
     def supposed(self, request: Request) -> Iterator[Outcome]:
@@ -232,13 +201,10 @@ class ControlState:
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
-        with suppress(Refused):
-            self._tables.update()  # no interest is to blame for labels that have no room
         self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
         self._tables.told()  # it is the same as before
         self._weigh()
-        with suppress(Refused):
-            self._tables.update()
+        self._update_anyway()
 
     def bound(self, switch: str, capacity: int | None) -> Outcome:
         """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more.
@@ -430,6 +396,15 @@ class ControlState:
                 gone.add(key)
         changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
         return Outcome(joined(back, changes), tuple(refused), told=told)
+
+    def _update_anyway(self) -> None:
+        """Have tables for all that is in force; where a switch has no room for it, that is its own trouble alone."""
+        for _ in range(len(self.topology.switches) + 1):
+            try:
+                self._tables.update()
+                return
+            except TableFull as full:
+                self._tables.bound(full.switch, None)
 
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""

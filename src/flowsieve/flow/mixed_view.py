@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from flowsieve.flow.entry import CONTENT_TABLE, Flow
@@ -19,24 +19,16 @@ class MixedView:
     """The same network seen twice: as it is for `dz`, and for the `labels` that those hosts send who are `labelled`.
 
     Each has the entries that its packets may meet, the advertisements of its publishers, and all subscriptions.
-    `unclear` are the entries that packets which are no labels might meet in a way that the proof of dz cannot follow.
     """
 
     dz: NetworkView
     labels: LabelView
     labelled: HostPatterns
-    unclear: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dz: NetworkView, labels: LabelView, labelled: HostPatterns) -> MixedView:
         """Both views of one network, each with what concerns it."""
-        group = labels.group
-        whole = cls(
-            replace(dz, tables=_not_within(group, dz.tables)),
-            labels,
-            labelled,
-            tuple(_unclear(group, dz.tables)),
-        )
+        whole = cls(replace(dz, tables=_not_within(labels.group, dz.tables)), labels, labelled)
         return whole.about(dz.advertisements, dz.subscriptions)
 
     @property
@@ -62,15 +54,8 @@ class MixedView:
 
 
 def _not_within(group: Prefix, tables: Mapping[str, tuple[Flow, ...]]) -> dict[str, tuple[Flow, ...]]:
-    """What packets that are no labels may meet first."""
+    """What packets that are no labels may meet; one that hands them on to a later table is refused by the proof."""
     return {
         switch: tuple(flow for flow in flows if flow.table == CONTENT_TABLE and not flow.match.within(group))
         for switch, flows in tables.items()
     }
-
-
-def _unclear(group: Prefix, tables: Mapping[str, tuple[Flow, ...]]) -> Iterator[str]:
-    for switch, flows in tables.items():
-        for flow in flows:
-            if (flow.table != CONTENT_TABLE or flow.onward is not None) and not flow.match.within(group):
-                yield f"{switch}: an entry for {flow.match} is one of several tables, and is not for labels alone"

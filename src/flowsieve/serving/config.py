@@ -219,12 +219,13 @@ def read_config(path: Path) -> Config:
     else:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
+        chosen = index.sets if network.topology.hosts else None  # else it is not known yet who is there
         if index.header in LABEL_HEADERS:
-            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header))
+            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header, chosen))
         else:
             check_trees(top, network, index)
             if index.labels is not None:
-                check_label_room(top, network, replace(index.labels, sets=None))
+                check_label_room(top, network, replace(index.labels, sets=chosen))
             if network.topology.hosts:
                 check_label_hosts(top, index, network.topology)
     if access is not None and network is not None:

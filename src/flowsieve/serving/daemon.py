@@ -18,7 +18,7 @@ from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Found
 from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
-from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.memory.recovery import snapshot
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.switches.switch_log import SwitchLog
@@ -31,6 +31,7 @@ from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.chores import Chore, at_work
+from flowsieve.serving.chosen_sets import begins, other_sets, remembered
 from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
@@ -114,11 +115,22 @@ class Daemon:
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
         self.config = config
+        self.tell_sets()
         self.site.take(config)
         self.discoverer.discovery.names = self.site.names
         if self.explorer is not None:
             await self.explorer.forget()
         return asked
+
+    def tell_sets(self) -> None:
+        """Say so where hosts are in other sets than the configuration names."""
+        known, state = self.dispatcher.publishers, self.dispatcher.state
+        if known is not None:
+            known.other_sets = other_sets(
+                self.config, state, self.site.folder, filter_lease_of(self.config.service.lease)
+            )
+            if known.other_sets is not None:
+                log.warning("%s", known.other_sets)
 
 
 @asynccontextmanager
@@ -135,7 +147,10 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
     try:
         reserved = await reserve(site.calls)
         claim = KeptClaim(site.claim_file, take_over)
-        state, ledger = recover(journal.load(config.index.plan.schema), partial(config.fresh, site.topology))
+        past = journal.load(config.index.plan.schema)
+        state, ledger = remembered(config, past, site.topology)
+        if config.index.sets is not None and begins(past):
+            await journal.compact(snapshot(state, ledger), journal.number)
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
@@ -184,6 +199,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                     daemon = Daemon(
                         config, site, dispatcher, calls, promises, metrics, discoverer, fabric, keys
                     )
+                    daemon.tell_sets()
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:

@@ -11,7 +11,7 @@ from flowsieve.flow.mixed_view import MixedView
 from flowsieve.flow.proof.explain import Explanation, explain
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
-from flowsieve.flow.proof.verify import Verdict, Witness, verify
+from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.view import NetworkView
 
 AnyView = NetworkView | LabelView | MixedView
@@ -29,7 +29,7 @@ def about(
 def proved(view: AnyView) -> Verdict:
     """What a proof finds."""
     if isinstance(view, MixedView):
-        return _joined(verify(view.dz), verify_labels(view.labels), view.unclear)
+        return _joined(verify(view.dz), verify_labels(view.labels))
     return verify_labels(view) if isinstance(view, LabelView) else verify(view)
 
 
@@ -42,16 +42,14 @@ def explained(view: AnyView, host: str, values: Mapping[str, object]) -> Explana
     return explain(view, host, values)
 
 
-def _joined(dz: Verdict, labels: Verdict, unclear: Collection[str]) -> Verdict:
+def _joined(dz: Verdict, labels: Verdict) -> Verdict:
     """What two proofs of one network find; a switch at which packets of either kind go round counts for each."""
     both = (dz, labels)
-    witnesses = (each.witness for each in both if each.witness is not None)
-    open_ends = (Witness(None, None, "undecided", why) for why in unclear)
     return Verdict(
         false_negatives=sum(each.false_negatives for each in both),
         duplicates=sum(each.duplicates for each in both),
         loops=sum(each.loops for each in both),
         strays=sum(each.strays for each in both),
-        undecided=tuple(dict.fromkeys((*dz.undecided, *labels.undecided, *unclear))),
-        witness=next(witnesses, None) or next(open_ends, None),
+        undecided=tuple(dict.fromkeys((*dz.undecided, *labels.undecided))),
+        witness=dz.witness or labels.witness,
     )

@@ -67,8 +67,12 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
 
 
 def publishers(known: Publishers) -> dict[str, Any]:
-    """The version of what publishers have to know, and those that do not hold it, with the reason."""
-    return {"version": known.version, "behind": known.behind}
+    """The version of what publishers have to know, and those that do not hold it, with the reason.
+
+    Where hosts are in other sets than the operator has chosen, it says so.
+    """
+    others = {} if known.other_sets is None else {"other_sets": known.other_sets}
+    return {"version": known.version, "behind": known.behind, **others}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:

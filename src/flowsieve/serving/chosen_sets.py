@@ -1,0 +1,43 @@
+"""Sets of hosts from a file, where packets name their receivers: in force from a controller's first start on.
+
+A host's bit stays what it is while publishers and switches may use it. So another file changes nothing for a controller
+that remembers the hosts' places: it goes on with those, and says so.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from flowsieve.control.memory.journal import Past
+from flowsieve.control.memory.recovery import recover
+from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.state import ControlState
+from flowsieve.network.host_places import HostPlaces
+from flowsieve.network.topology import Topology
+from flowsieve.serving.config import Config
+
+
+def begins(past: Past) -> bool:
+    """Whether a controller has no past: then it is free to choose, and has to write down what."""
+    return past.snapshot is None and not past.entries
+
+
+def remembered(config: Config, past: Past, topology: Topology) -> tuple[ControlState, Ledger]:
+    """The state that a journal leads to; without a past, with hosts in the sets of the file."""
+    state, ledger = recover(past, partial(config.fresh, topology))
+    if config.index.sets is not None and begins(past):
+        state.recall_sets(HostPlaces.chosen(config.index.sets.sets, len(state.topology.hosts)))
+    return state, ledger
+
+
+def other_sets(config: Config, state: ControlState, folder: Path, lease: float) -> str | None:
+    """Why the sets of the file are not those in force, if that is so, and what to do about it."""
+    chosen = config.index.sets
+    if chosen is None or state.sets.begin_with(chosen.sets):
+        return None
+    return (
+        f"the sets that {config.path} names are not those in force, which stay: publishers and switches use the hosts' "
+        f"bits. To go over to them, stop this controller, wait {lease:g} seconds until no publisher uses the old ones, "
+        f"and start with another state folder than {folder}; what applications have asked for is gone then"
+    )
