@@ -6,29 +6,21 @@ that remembers the hosts' places: it goes on with those, and says so.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-from flowsieve.control.memory.journal import Past
-from flowsieve.control.memory.recovery import recover
-from flowsieve.control.requests.ledger import Ledger
+from flowsieve.control.memory.journal import Entry, Past, Placed
 from flowsieve.control.state import ControlState
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config
 
 
-def begins(past: Past) -> bool:
-    """Whether a controller has no past: then it is free to choose, and has to write down what."""
-    return past.snapshot is None and not past.entries
-
-
-def remembered(config: Config, past: Past, topology: Topology) -> tuple[ControlState, Ledger]:
-    """The state that a journal leads to; without a past, with hosts in the sets of the file."""
-    state, ledger = recover(past, partial(config.fresh, topology))
-    if config.index.sets is not None and begins(past):
-        state.recall_sets(HostPlaces.chosen(config.index.sets.sets, len(state.topology.hosts)))
-    return state, ledger
+def first_entries(config: Config, past: Past, topology: Topology) -> list[Entry]:
+    """What a controller has to write down before all else: the sets of the file, where it has no past."""
+    chosen = config.index.sets
+    if chosen is None or past.snapshot is not None or past.entries:
+        return []
+    return [Placed(HostPlaces.chosen(chosen.sets, len(topology.hosts)))]
 
 
 def other_sets(config: Config, state: ControlState, folder: Path, lease: float) -> str | None:

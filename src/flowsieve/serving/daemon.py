@@ -15,10 +15,10 @@ from functools import partial
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
-from flowsieve.control.memory.journal import Found
+from flowsieve.control.memory.journal import Found, Past
 from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
-from flowsieve.control.memory.recovery import snapshot
+from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.memory.sqlite_journal import SqliteJournal
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.switches.switch_log import SwitchLog
@@ -31,7 +31,7 @@ from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens, kept_secret
 from flowsieve.serving.chores import Chore, at_work
-from flowsieve.serving.chosen_sets import begins, other_sets, remembered
+from flowsieve.serving.chosen_sets import first_entries, other_sets
 from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
@@ -148,9 +148,10 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
         reserved = await reserve(site.calls)
         claim = KeptClaim(site.claim_file, take_over)
         past = journal.load(config.index.plan.schema)
-        state, ledger = remembered(config, past, site.topology)
-        if config.index.sets is not None and begins(past):
-            await journal.compact(snapshot(state, ledger), journal.number)
+        if first := first_entries(config, past, site.topology):
+            await journal.append(first)
+            past = Past(None, first)
+        state, ledger = recover(past, partial(config.fresh, site.topology))
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)

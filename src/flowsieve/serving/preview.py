@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
-from flowsieve.control.memory.recovery import last_found
+from flowsieve.control.memory.journal import Past
+from flowsieve.control.memory.recovery import last_found, recover
 from flowsieve.control.memory.sqlite_journal import look
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
@@ -17,7 +18,7 @@ from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
 from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
-from flowsieve.serving.chosen_sets import remembered
+from flowsieve.serving.chosen_sets import first_entries
 from flowsieve.serving.config import Config
 from flowsieve.serving.site.site import Site, described
 from flowsieve.southbound.fabric import Fabric
@@ -48,7 +49,9 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
     A network that is yet to be found has no more in it than is known of it; what follows from finding it comes on top.
     """
     past = look(site.folder / "journal.db", config.index.plan.schema, config.base(site.topology))
-    state, _ = remembered(config, past, site.topology)
+    if first := first_entries(config, past, site.topology):
+        past = Past(None, first)
+    state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
     async with site.fabric(lambda event: None) as fabric:

@@ -16,6 +16,7 @@ from flowsieve.control.memory.journal import (
     Found,
     Keyed,
     Past,
+    Placed,
     Promised,
     Rewired,
     Snapshot,
@@ -130,6 +131,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
                 state.bound(switch, capacity)
         case Found(topology):
             state.grow(topology)
+        case Placed(places):
+            state.recall_sets(places)
         case Promised(seconds):
             ledger.promise(seconds)
         case Keyed(stage, at):
