@@ -120,7 +120,7 @@ def test_what_is_asked_of_the_controller_is_answered_for_both(mixed: Fabric) -> 
                     assert {hop["dst"][:4] for hop in path["hops"]} == {group}
                     assert path["delivered"] == ["cy"]
                 status = views.status(service, {})
-                assert status["publishers"]["behind"] == {}
+                assert (status["publishers"]["behind"], status["publishers"]["labelled"]) == ({}, ["ann"])
                 assert status["flows"] == sum(map(len, (await service.tables()).values()))
 
     asyncio.run(story())

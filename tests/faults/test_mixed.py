@@ -45,7 +45,8 @@ def test_both_go_on_while_the_controller_is_killed_and_a_link_is_pulled(hatchery
             await there.became_ready()
         await there.subscribe("h1", "b >= 100")
         assert {flow["dst"][:4] for flow in await there.ask("/v1/flows")} == {"ff0e", "ff1e"}
-        assert (await there.ask("/v1/status"))["publishers"]["behind"] == {}
+        told = (await there.ask("/v1/status"))["publishers"]
+        assert (told["behind"], told["labelled"]) == ({}, ["h0"])
         assert await there.judge() < 1000
 
     async def whole() -> None:

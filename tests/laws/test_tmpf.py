@@ -1,0 +1,284 @@
+"""Whatever fails while requests come and go: nothing loops or doubles meanwhile, and all is right afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import topologies
+
+from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
+from flowsieve.control.discovery.explorer import Explorer
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState, Settings
+from flowsieve.errors import BadInput
+from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import Flow, content_flow
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.view import NetworkView
+from flowsieve.header.encoding import encoding_of
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.host_patterns import HostPatterns
+from flowsieve.network.mend import Edge
+from flowsieve.network.topology import Link, Topology
+from flowsieve.network.tree import TreeMap
+from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.numbered import NumberedSwitches
+from flowsieve.testing.embedded_fabric import EmbeddedFabric
+
+SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
+PLAN = RegularPlan.make(SCHEMA)
+ENCODING = encoding_of("ipv6")
+
+
+class WatchedFabric(EmbeddedFabric):
+    """Proves after every change that no packet could loop or arrive twice on the links that carry any."""
+
+    async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
+        try:
+            await super().apply(switch, ops)
+        finally:
+            self.check()
+
+    async def fence(self, switch: str, port: int, closed: bool) -> None:
+        await super().fence(switch, port, closed)
+        self.check()
+
+    def set_link(self, a: str, b: str, up: bool) -> None:
+        super().set_link(a, b, up)
+        self.check()
+
+    @property
+    def down(self) -> frozenset[Edge]:
+        return frozenset(self._down)
+
+    def check(self) -> None:
+        topology = self.network.topology
+        tables = {name: _for_dz(self.network.read(name)) for name in topology.switches}
+        everything = Filter.parse("True", SCHEMA)
+        offers = [
+            Interest(host, host, everything, PLAN.cover(everything, 0, None)) for host in topology.hosts
+        ]
+        verdict = verify(NetworkView(topology, PLAN, ENCODING, tables, offers, [], self.closed))
+        assert not verdict.duplicates and not verdict.loops, verdict
+
+
+def _for_dz(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+    return tuple(flow for flow in flows if ENCODING.owns(flow.match))
+
+
+class Story:
+    """Random requests and faults, one after the other or at once."""
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        self.data, self.topology = data, topology
+        trees = TreeMap.spread(topology, 2) if data.draw(st.booleans()) else None
+        self.fabric = WatchedFabric(EmbeddedNetwork(topology), lambda event: self.dispatcher.heard(event))
+        state = ControlState(topology, PLAN, trees)
+        self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=60, drain=0)
+        self.pending: list[asyncio.Task[object]] = []
+        self.number = 0
+
+    def pick(self, names: Sequence[str]) -> str:
+        return self.data.draw(st.sampled_from(sorted(names)))
+
+    def step(self) -> None:
+        """Do one thing, without waiting for what follows from it."""
+        what = self.data.draw(
+            st.sampled_from(["add", "add", "end", "cut", "mute", "restart", "pull", "plug"])
+        )
+        state, switch = self.dispatcher.state, self.pick(self.topology.switches)
+        if what == "add":
+            self.number += 1
+            low = self.data.draw(st.integers(0, 15))
+            text = f"{low} <= a <= {self.data.draw(st.integers(low, 15))}"
+            op = self.data.draw(st.sampled_from([Op.ADVERTISE, Op.SUBSCRIBE]))
+            host = self.pick(list(self.topology.hosts))
+            self.ask(Request(op, str(self.number), host, Filter.parse(text, SCHEMA)))
+        elif what == "end" and state.subscriptions:
+            interest = state.subscriptions[self.pick(list(state.subscriptions))]
+            self.ask(Request(Op.UNSUBSCRIBE, interest.id, interest.endpoint))
+        elif what == "cut":
+            self.fabric.disconnect(switch)
+        elif what == "mute":
+            self.fabric.lose_answer(switch)
+        elif what == "restart":
+            self.fabric.restart(switch)
+        elif self.topology.links:
+            link = self.data.draw(st.sampled_from(self.topology.links))
+            self.fabric.set_link(link.a, link.b, up=what == "plug")
+
+    def ask(self, request: Request) -> None:
+        if request.op.adding or not any(task.get_name() == request.id for task in self.pending):
+            self.pending.append(asyncio.create_task(self.dispatcher.submit(request), name=request.id))
+
+    async def run(self) -> None:
+        async with asyncio.timeout(20), self.dispatcher:
+            self.recover()
+            for _ in range(self.data.draw(st.integers(1, 12))):
+                self.step()
+                for _ in range(self.data.draw(st.integers(0, 12))):
+                    await asyncio.sleep(0)
+            while not (all(task.done() for task in self.pending) and self.at_rest):
+                self.recover()
+                await asyncio.sleep(0.001)
+            await asyncio.gather(*self.pending)
+            await self.check()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is under way any more: what is may still meet a switch that will lose its answer."""
+        return self.dispatcher.mended and not self.dispatcher.troubles
+
+    def recover(self) -> None:
+        for switch in self.topology.switches:
+            self.fabric.connect(switch)
+
+    async def check(self) -> None:
+        await self.dispatcher.settled()
+        assert (await self.dispatcher.verify()).holds
+        state = self.dispatcher.state
+        for switch in self.topology.switches:
+            aim = {content_flow(ENCODING, dz, ports) for dz, ports in state.table(switch).items()}
+            assert set(self.fabric.network.read(switch)) == aim
+
+
+@given(topologies(), st.data())
+def test_faults_at_any_moment_leave_nothing_wrong(topology: Topology, data: st.DataObject) -> None:
+    asyncio.run(Story(topology, data).run())
+
+
+class GrowingStory(Story):
+    """A network of which only a part is known at first, by the numbers that its switches have for their ports."""
+
+    settings = Settings()
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        super().__init__(topology, data)
+        links = [link for link in topology.links if data.draw(st.booleans())]
+        hosts = [host for host in topology.hosts if data.draw(st.booleans())]
+        self.growth: asyncio.Task[None] | None = None
+        self.forgotten: list[Edge] = []
+        known = self.part(links, hosts)
+        trees = TreeMap.spread(known, 2) if data.draw(st.booleans()) else None
+        self.switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
+        self.dispatcher = Dispatcher(
+            ControlState(known, PLAN, trees, self.settings), self.switches, ENCODING, patience=60, drain=0
+        )
+        self.fabric.report = self.switches.translated(self.dispatcher.heard)
+
+    def part(self, links: Sequence[Link], hosts: Sequence[str]) -> Topology:
+        """A topology of some links and hosts, on the ports that they really have."""
+        whole = self.topology
+        near: dict[str, list[str]] = {switch: [] for switch in whole.switches}
+        for link in links:
+            near[link.a].append(link.b)
+            near[link.b].append(link.a)
+        for host in hosts:
+            near[whole.hosts[host]].append(host)
+        numbers = {switch: {each: whole.port(switch, each) for each in row} for switch, row in near.items()}
+        return Topology(whole.switches, tuple(links), {host: whole.hosts[host] for host in hosts}, numbers)
+
+    def step(self) -> None:
+        known = self.dispatcher.state.topology
+        if self.data.draw(st.booleans()) and (self.growth is None or self.growth.done()):
+            links = [link for link in self.topology.links if link not in known.links]
+            hosts = [host for host in self.topology.hosts if host not in known.hosts]
+            new = self.data.draw(st.sampled_from([*links, *hosts])) if links or hosts else None
+            settled = self.at_rest
+            if settled and self.data.draw(st.booleans()):
+                self.growth = asyncio.create_task(self.forget())
+            else:
+                self.grow([new] if isinstance(new, Link) else [], [new] if isinstance(new, str) else [])
+        elif self.topology.links and self.data.draw(st.integers(0, 4)) == 0:
+            link = self.data.draw(st.sampled_from(self.topology.links))  # known or not
+            self.fabric.set_link(link.a, link.b, up=self.data.draw(st.booleans()))
+        elif known.hosts and known.links:
+            whole, self.topology = self.topology, known
+            try:
+                super().step()
+            finally:
+                self.topology = whole
+
+    async def forget(self) -> None:
+        """Have links that are down forgotten, as far as that can be done."""
+        explorer = Explorer(self.dispatcher, None, lambda topology: None, links=True, hosts=True)  # type: ignore[arg-type]
+
+        async def become(more: Callable[[Topology], Topology]) -> Topology:
+            topology = more(self.dispatcher.state.topology)
+            await self.dispatcher.grow(topology, {})
+            return topology
+
+        explorer.become = become  # type: ignore[method-assign]
+        self.forgotten += await explorer.forget(60)
+
+    def grow(self, links: Sequence[Link], hosts: Sequence[str]) -> None:
+        known = self.dispatcher.state.topology
+        new = self.part([*known.links, *links], [*known.hosts, *hosts])
+        self.growth = asyncio.create_task(self.dispatcher.grow(new, {}))
+
+    def ask(self, request: Request) -> None:
+        with suppress(BadInput):  # a host that was cut off from the start, until the network has grown
+            self.dispatcher.state.check(request)
+            super().ask(request)
+
+    async def check(self) -> None:
+        """In the end all is known; what really stands in the tables is right on the network as it is."""
+        await self.dispatcher.settled()
+        assert (await self.dispatcher.verify()).holds
+        await self.grow_wholly()
+        state, network = self.dispatcher.state, self.fabric.network
+        tables = {switch: network.read(switch) for switch in self.topology.switches}
+        offers, wants = list(state.advertisements.values()), list(state.subscriptions.values())
+        assert verify(NetworkView(self.topology, PLAN, ENCODING, tables, offers, wants, state.down)).holds
+        assert (await self.dispatcher.verify()).holds
+
+    async def grow_wholly(self) -> None:
+        if self.growth is not None:
+            await self.growth
+        known = self.dispatcher.state.topology
+        self.grow(
+            [link for link in self.topology.links if link not in known.links],
+            [host for host in self.topology.hosts if host not in known.hosts],
+        )
+        assert self.growth is not None
+        await self.growth
+        while self.dispatcher.state.down != self.fabric.down:
+            await asyncio.sleep(0.001)
+        await self.dispatcher.settled()
+
+
+class MixedStory(GrowingStory):
+    """The same where some hosts send labels; nobody holds filters here, so no request waits for a publisher."""
+
+    settings = Settings(labelled=True, label_hosts=HostPatterns(("h0", "h2")))
+
+    async def check(self) -> None:
+        await self.dispatcher.settled()
+        assert (await self.dispatcher.verify()).holds
+        await self.grow_wholly()
+        verdict = await self.dispatcher.verify()
+        assert verdict.holds, verdict
+        state, network = self.dispatcher.state, self.fabric.network
+        assert set(state.labels.hosts) == set(self.topology.hosts)
+        for switch in self.topology.switches:
+            assert len(network.read(switch)) == state.size(switch)
+
+
+@given(topologies(), st.data())
+def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
+    topology: Topology, data: st.DataObject
+) -> None:
+    asyncio.run(GrowingStory(topology, data).run())
+
+
+@settings(max_examples=400)
+@given(topologies(), st.data())
+def test_so_is_one_in_which_some_hosts_send_labels(topology: Topology, data: st.DataObject) -> None:
+    asyncio.run(MixedStory(topology, data).run())
