@@ -98,7 +98,8 @@ def _recovered(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
             _replay_all(state, ledger, run)
             run.clear()
         replay(state, ledger, entry)
-    _replay_all(state, ledger, run)
+    if run:  # else nothing was asked for, and trees are made when the network is found, as they were then
+        _replay_all(state, ledger, run)
     return state, ledger
 
 
