@@ -13,6 +13,7 @@ from fabric import Fabric, until
 from test_labels import matcher_of, prices
 
 from flowsieve.client.session import Client
+from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.errors import BadInput
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.protocol.call import FILTERS
@@ -33,6 +34,22 @@ def mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
 async def publish(client: Client, *prices: int) -> None:
     for price in prices:
         await client.publish(price=price, side="buy")
+
+
+async def both_are_told(service: Dispatcher) -> None:
+    """What is asked of the controller has an answer for either kind."""
+    assert (await service.verify()).holds
+    priced = views.quote(service, "cy", "400 <= price < 600")
+    assert (priced["told"], priced["fits"]) == (["ann"], True)
+    assert set(priced["entries"]) == {"s2", "s3"}  # where what bob sends comes by
+    for host, switches, group in (("ann", ["s1", "s2", "s3"], "ff1e"), ("bob", ["s2", "s3"], "ff0e")):
+        path = views.explanation(await service.view(), host, {"price": 70, "side": "buy"})
+        assert [hop["switch"] for hop in path["hops"]] == switches
+        assert {hop["dst"][:4] for hop in path["hops"]} == {group}
+        assert path["delivered"] == ["cy"]
+    status = views.status(service, {})
+    assert (status["publishers"]["behind"], status["publishers"]["labelled"]) == ({}, ["ann"])
+    assert status["flows"] == sum(map(len, (await service.tables()).values()))
 
 
 def test_a_subscriber_gets_what_either_kind_of_publisher_sends(mixed: Fabric) -> None:
@@ -62,6 +79,7 @@ def test_a_subscriber_gets_what_either_kind_of_publisher_sends(mixed: Fabric) ->
             assert matcher_of(mixed, "bob") is None
             with pytest.raises(BadInput, match="packets of host 'bob' say what is in them"):
                 await bob._connection.ask(FILTERS)
+            await both_are_told(mixed.dispatcher)
 
     asyncio.run(story())
 
@@ -95,32 +113,5 @@ def test_what_is_lost_is_counted_of_either_kind(mixed: Fabric) -> None:
                 await publish(bob, price)
             await until(lambda: cy.stats.lost == 6)
             assert len(await prices(every, 18)) == 18
-
-    asyncio.run(story())
-
-
-def test_what_is_asked_of_the_controller_is_answered_for_both(mixed: Fabric) -> None:
-    async def story() -> None:
-        async with mixed.server(), mixed.connect("ann") as ann, mixed.connect("bob") as bob:
-            await ann.advertise("price < 500")
-            await bob.advertise("price >= 400")
-            service = mixed.dispatcher
-            priced = views.quote(service, "cy", "400 <= price < 600")
-            assert (priced["told"], priced["fits"]) == (["ann"], True)
-            assert set(priced["entries"]) == {"s2", "s3"}  # where what bob sends comes by
-            async with mixed.connect("cy") as cy:
-                await cy.subscribe("400 <= price < 600")
-                assert (await service.verify()).holds
-                for host, switches, group in (
-                    ("ann", ["s1", "s2", "s3"], "ff1e"),
-                    ("bob", ["s2", "s3"], "ff0e"),
-                ):
-                    path = views.explanation(await service.view(), host, {"price": 450, "side": "buy"})
-                    assert [hop["switch"] for hop in path["hops"]] == switches
-                    assert {hop["dst"][:4] for hop in path["hops"]} == {group}
-                    assert path["delivered"] == ["cy"]
-                status = views.status(service, {})
-                assert (status["publishers"]["behind"], status["publishers"]["labelled"]) == ({}, ["ann"])
-                assert status["flows"] == sum(map(len, (await service.tables()).values()))
 
     asyncio.run(story())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import time
@@ -135,32 +134,3 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
         assert await there.judge() == 0
 
     play(story, hatchery)
-
-
-def test_sets_that_were_chosen_stay_though_another_file_is_there_at_a_restart(hatchery: Hatchery) -> None:
-    async def story(there: Daemonic) -> None:
-        chosen = there.folder / "sets.json"
-        chosen.write_text(json.dumps({"sets": [["h3", "h0"], ["h1", "gone"]]}))
-        there.index = f'{RECEIVERS}\nsets = "sets.json"'
-        there.configure(f"lease = {LEASE}")
-        await there.start()
-        await there.publish("h0")
-        await there.subscribe("h1", "a < 128")
-        await there.subscribe("h3", "b < 128")
-        before = await there.ask("/v1/flows")
-        assert {flow["dst"][:9] for flow in before} == {"ff1e::/ff", "ff1e:1000"}
-        assert "other_sets" not in (await there.ask("/v1/status"))["publishers"]
-        await there.stop_it(signal.SIGKILL)
-        chosen.write_text(json.dumps({"sets": [["h1"], ["h0", "h3"]]}))
-        await there.start()
-        await there.logged("are not those in force, which stay")
-        assert await there.ask("/v1/flows") == before
-        assert "state folder" in (await there.ask("/v1/status"))["publishers"]["other_sets"]
-        await there.subscribe("h2", "a < 100")
-        assert await there.judge() == 0
-
-    async def whole() -> None:
-        async with daemonic("ring:4", hatchery) as there:
-            await story(there)
-
-    asyncio.run(whole())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator
 
@@ -23,6 +24,10 @@ def hatchery() -> Iterator[Hatchery]:
         yield made
 
 
+def choose_sets(there: Daemonic, *sets: list[str]) -> None:
+    (there.folder / "sets.json").write_text(json.dumps({"sets": sets}))
+
+
 def test_both_go_on_while_the_controller_is_killed_and_a_link_is_pulled(hatchery: Hatchery) -> None:
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
@@ -35,8 +40,18 @@ def test_both_go_on_while_the_controller_is_killed_and_a_link_is_pulled(hatchery
             speak(there, host, address, MANY)
             told = await refused(there, host, lambda host: host["outside"] >= MANY)
             assert told["outside"] == MANY
+        before = await there.ask("/v1/flows")
+        assert {flow["dst"][:9] for flow in before if flow["dst"] > "ff1"} == {
+            "ff1e::/ff",
+            "ff1e:1000",
+        }  # two sets
+        assert "other_sets" not in (await there.ask("/v1/status"))["publishers"]
         await there.stop_it(signal.SIGKILL)
+        choose_sets(there, ["h1"], ["h0", "h3"])  # which may not change under those who use them
         await there.start()
+        await there.logged("are not those in force, which stay")
+        assert await there.ask("/v1/flows") == before
+        assert "state folder" in (await there.ask("/v1/status"))["publishers"]["other_sets"]
         await there.subscribe("h3", "b < 100")
         edges = (await there.ask("/v1/topology"))["trees"][0]["edges"]
         async with there.outage():
@@ -51,7 +66,8 @@ def test_both_go_on_while_the_controller_is_killed_and_a_link_is_pulled(hatchery
 
     async def whole() -> None:
         async with daemonic("ring:4", hatchery) as there:
-            there.index = f'{DZ}\nlabels = ["h0", "gate-*"]'
+            there.index = f'{DZ}\nlabels = ["h0", "gate-*"]\nsets = "sets.json"'
+            choose_sets(there, ["h3", "h0"], ["h1", "gone"])
             there.configure(f"lease = {LEASE}\nfailover = false")
             await there.start()
             await story(there)

@@ -249,9 +249,9 @@ class GrowingStory(Story):
         )
         assert self.growth is not None
         await self.growth
-        while self.dispatcher.state.down != self.fabric.down:
+        while self.dispatcher.state.down != self.fabric.down or not self.at_rest:
+            self.recover()  # one that has yet to lose an answer may be asked for something now
             await asyncio.sleep(0.001)
-        await self.dispatcher.settled()
 
 
 class MixedStory(GrowingStory):
@@ -278,7 +278,7 @@ def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
     asyncio.run(GrowingStory(topology, data).run())
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(topologies(), st.data())
 def test_so_is_one_in_which_some_hosts_send_labels(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(MixedStory(topology, data).run())

@@ -139,7 +139,7 @@ def requests(topology: Topology, random: Random) -> list[Request]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(topologies(switches=5, hosts=6), seeds)
 def test_events_of_either_kind_come_to_those_who_want_them(topology: Topology, random: Random) -> None:
     world, waiting = World(topology, random), requests(topology, random)
