@@ -56,11 +56,10 @@ class Hindrances:
 
     def _at(self, switch: str) -> Iterator[str]:
         core = self._core
-        state, found = core.state, dict[str, None]()
+        state, foreign, found = core.state, core.switches.foreign(switch), dict[str, None]()
         for encoding, table in zip(core.encodings, (state.table, state.label_table), strict=False):
-            foreign = core.switches.foreign(switch)
             if entries := [each for each in foreign if reach_of(encoding, each) is not None]:
-                # Only now, since making a table of thousands of entries takes its time, and links may be mended
+                # Tables only now, since making one of thousands of entries takes its time, and links may be mended
                 # meanwhile.
                 found.update(dict.fromkeys(each.text for each in shadowing(encoding, entries, table(switch))))
         for text in found:
