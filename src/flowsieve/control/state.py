@@ -106,9 +106,7 @@ class ControlState:
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
             back: Mapping[str, list[Change]] = {}
-            with suppress(
-                Refused
-            ):  # nor did what was there before, since a switch turned out to be too small
+            with suppress(Refused):  # nor did what was there before: a switch turned out to be too small
                 back = self._tables.update()
             if len(requests) == 1:
                 return Outcome(back, ((requests[0], reason),))
