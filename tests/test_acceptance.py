@@ -178,6 +178,28 @@ def test_an_acceptance_scenario_holds(
     assert flowsieve("verify", path, "--flows", tmp_path / "flows.json", "--json").json["holds"] is True
 
 
+@pytest.mark.parametrize("name", ["random-zipf-budget"])
+def test_an_acceptance_scenario_holds_with_labels_from_some_of_its_hosts(
+    shared: Path, oracle: Path, flowsieve: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    there, folder = shared / "acceptance" / name, tmp_path / name
+    if not there.is_dir():
+        pytest.skip(f"the scenario ../shared/acceptance/{name} is not there")
+    folder.mkdir()
+    for file in there.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    path = folder / "scenario.toml"
+    text = path.read_text()
+    assert 'header = "ipv6"\n' in text
+    path.write_text(text.replace('header = "ipv6"\n', 'header = "ipv6"\nlabels = ["h1*"]\n'))
+    assert flowsieve("run", path, "--out", tmp_path / "out").status == 0
+    judge(oracle, path, tmp_path / "out")
+    groups = {flow["dst"][:4] for flow in json.loads((tmp_path / "out" / "flows.json").read_text())}
+    assert groups == {"ff0e", "ff1e"}
+    answer = flowsieve("verify", path, "--flows", tmp_path / "out" / "flows.json", "--json")
+    assert answer.json["holds"] is True
+
+
 def break_and_verify(flowsieve: Callable[..., Any], path: Path, out: Path) -> None:
     """Without an entry that something needs, `verify` says so, and its witness is right."""
     walker = Walker(read_scenario(path), json.loads((out / "flows.json").read_text()))

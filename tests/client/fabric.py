@@ -18,6 +18,7 @@ from flowsieve.header.address import address_text
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
@@ -38,11 +39,20 @@ GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 class Fabric:
     """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
 
-    def __init__(self, control: str, plan: IndexPlan | None = None, *, labelled: bool = False) -> None:
+    def __init__(
+        self,
+        control: str,
+        plan: IndexPlan | None = None,
+        *,
+        labelled: bool = False,
+        label_hosts: HostPatterns | None = None,
+    ) -> None:
         self.control = control
-        self.encoding = encoding_of("receivers" if labelled else "ipv6")
-        plan = plan or RegularPlan.make(SCHEMA, bits=0 if labelled else 7)
-        self.state = ControlState(NETWORK, plan, settings=Settings(labelled=labelled))
+        alone = labelled and label_hosts is None
+        self.encoding = encoding_of("receivers" if alone else "ipv6")
+        plan = plan or RegularPlan.make(SCHEMA, bits=0 if alone else 7)
+        chosen = Settings(labelled=labelled, label_hosts=label_hosts)
+        self.state = ControlState(NETWORK, plan, settings=chosen)
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1

@@ -11,7 +11,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.memory.journal import Journal
 from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState
+from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.entry import content_flow
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
@@ -35,11 +35,12 @@ class Net:
         capacity: int | None = None,
         patience: float = 5.0,
         journal: Journal | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.topology = generate(topology)
         self.network = EmbeddedNetwork(self.topology, capacity)
         self.fabric = EmbeddedFabric(self.network, self._heard)
-        state = ControlState(self.topology, RegularPlan.make(SCHEMA))
+        state = ControlState(self.topology, RegularPlan.make(SCHEMA), settings=settings)
         self.dispatcher = Dispatcher(
             state, self.fabric, ENCODING, patience=patience, drain=0, journal=journal
         )

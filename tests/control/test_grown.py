@@ -69,6 +69,16 @@ def tables(state: ControlState) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("spread", [1, 2])
+def test_a_controller_that_is_killed_after_it_found_its_network_has_the_same_trees_again(spread: int) -> None:
+    ring_with_a_chord = [("s1", "s2"), ("s2", "s3"), ("s3", "s4"), ("s4", "s1"), ("s1", "s3")]
+    found = Found(network(*ring_with_a_chord, hosts=["h1", "h2", "h3"]))
+    live, ledger = recover(Past(), partial(fresh, spread))
+    replay(live, ledger, found)
+    again, _ = recover(Past(None, [found]), partial(fresh, spread))
+    assert again.trees == live.trees
+
+
+@pytest.mark.parametrize("spread", [1, 2])
 def test_a_network_that_grew_comes_back_from_any_snapshot(spread: int) -> None:
     make = partial(fresh, spread)
     live, ledger = make(None), Ledger()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from flowsieve.errors import BadTopology
+from flowsieve.errors import BadInput, BadTopology
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
-from flowsieve.network.host_places import HostPlaces
+from flowsieve.matcher.filter_index import RECEIVERS
+from flowsieve.network.host_places import MOST_NUMBERS, HostPlaces
 from flowsieve.network.topology import Link, Topology
 
 TAG = POOLS["receivers"][0]
@@ -47,3 +48,32 @@ def test_sets_can_be_written_down() -> None:
     assert HostPlaces.from_json(sets.to_json()) == sets
     with pytest.raises(ValueError, match="no sets of hosts"):
         HostPlaces.from_json(["four", []])
+
+
+def test_chosen_sets_have_places_for_hosts_that_are_not_found_yet() -> None:
+    chosen = HostPlaces.chosen((("h0003", "later"), ("h0001",)), 3)
+    there = chosen.extended(star(3))
+    assert there.sets[0][:2] == ("h0003", "later")
+    assert there.sets == (("h0003", "later", "h0000", "h0002"), ("h0001",))  # the first set that has room
+    assert there.extended(star(5)).sets[1] == ("h0001",)
+    grown = there.extended(star(6))
+    assert grown.sets[1] == ("h0001",) or grown.number("h0001") == there.number("h0001")
+    assert {host: grown.number(host) for host in ("h0000", "h0001", "h0003")} == {
+        host: there.number(host) for host in ("h0000", "h0001", "h0003")
+    }
+    assert grown.begin_with([["h0003", "later"], ["h0001"]])
+    assert not grown.begin_with([["h0001"], ["h0003", "later"]])
+    assert not grown.begin_with([["h0003"], ["h0001"], ["new"]])
+
+
+def test_a_host_that_is_found_later_joins_those_of_its_switch() -> None:
+    there = HostPlaces.chosen((("h0000", "h0002"), ("h0001", "h0003")), 4).extended(star(6))
+    assert there.sets == (("h0000", "h0002", "h0004"), ("h0001", "h0003", "h0005"))
+
+
+def test_chosen_sets_are_no_larger_and_no_more_than_can_be_served() -> None:
+    full = tuple(f"x{n}" for n in range(112))
+    assert len(HostPlaces.chosen((full,), 0).sets[0]) == 108
+    with pytest.raises(BadInput, match="hosts are in 40 sets; a controller serves 19 at most"):
+        HostPlaces.chosen(tuple((f"x{n}",) for n in range(40)), 40)
+    assert MOST_NUMBERS <= RECEIVERS

@@ -97,7 +97,7 @@ async def _served(
     try:
         welcome = await greeted(connection)
         if not welcome.labelled:
-            raise BadInput("packets say what is in them in this network, and its hosts need no matcher")
+            raise BadInput(f"packets of host {host} say what is in them, and it needs no matcher")
         learner = FilterLearner(connection, welcome)
         learner.store.warm()
         matcher = HostMatcher(learner, welcome.schema, door)

@@ -116,6 +116,8 @@ def _labels(report: Mapping[str, Any]) -> str:
     if "bits_per_filter" in report:
         return f"{report['filters']:,} filters, {report['bits_per_filter']} bits each, in labels"
     sets = report.get("sets")
+    if (hosts := report.get("label_hosts")) is not None:
+        return f"dz, with labels from {hosts} host{'s' if hosts != 1 else ''} beside them,"
     return "dz" if sets is None else f"labels, of hosts in {sets} set{'s' if sets > 1 else ''},"
 
 

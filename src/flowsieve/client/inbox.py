@@ -9,7 +9,7 @@ from operator import or_
 
 from flowsieve.client.copies import REMEMBERED, Copies, Copy
 from flowsieve.client.loss import LossMeter
-from flowsieve.client.receiver_counts import ReceiverMeter
+from flowsieve.client.receiver_counts import ReceiverMeter, names_receivers
 from flowsieve.client.stats import Stats
 from flowsieve.content.event import check_event
 from flowsieve.content.filter import Filter
@@ -42,8 +42,8 @@ class MatchedEvent:
 class Inbox:
     """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped.
 
-    With a `checker`, which may be exchanged for another, nothing is believed that is not signed by its publisher. Where
-    packets are `labelled`, they name hosts, and what an application did not ask for is for another one.
+    With a `checker`, which may be exchanged for another, nothing is believed that is not signed by its publisher. Of
+    packets that name hosts, what an application did not ask for is for another one.
     """
 
     def __init__(
@@ -53,8 +53,6 @@ class Inbox:
         own: bytes,
         stats: Stats,
         remembered: int = REMEMBERED,
-        *,
-        labelled: bool = False,
     ) -> None:
         self.stats = stats
         self.checker: MacChecker | None = None
@@ -65,7 +63,7 @@ class Inbox:
         self._dz: dict[str, DzSet] = {}
         self._wanted = EMPTY  # all of them together
         self._meter = LossMeter()
-        self._labels = ReceiverMeter() if labelled else None
+        self._labels = ReceiverMeter()
         self._copies = Copies(remembered)
 
     def open(self, id: str, wanted: Filter) -> None:
@@ -106,13 +104,13 @@ class Inbox:
         if copy is not Copy.FIRST:
             self._came_again(message, copy)
             return None
-        wanted = self._weigh(message)
+        wanted, labelled = self._weigh(message), names_receivers(message.destination)
         found = tuple(id for id, filter in self._filters.items() if filter.matches(values))
-        if found and not wanted and self._labels is None:  # matched, and not promised yet
+        if found and not wanted and not labelled:  # matched, and not promised yet
             self._meter.unchecked += 1
             self.stats.unchecked += 1
         if not found:
-            ours = wanted and self._labels is None
+            ours = wanted and not labelled
             self.stats.false_positives += ours
             self.stats.passed_over += not ours
             return None
@@ -133,20 +131,24 @@ class Inbox:
 
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""
-        if self._labels is not None:
-            return self._compare(message, self._labels)
+        labelled = names_receivers(message.destination)
+        wanted = self._compare(message) if labelled else self._compare_cells(message)
+        self.stats.lost = self._meter.lost + self._labels.lost
+        self.stats.unchecked = self._meter.unchecked + self._labels.unchecked
+        return wanted
+
+    def _compare_cells(self, message: Message) -> bool:
+        """Count what is missing of the cells that we want; whether the message lies in one."""
         dz = message.dz(self._encoding)
         event = message.kind is MessageKind.EVENT
         if dz is not None:  # else it was sent under another tag, whose cells are not ours
             self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)
-        self.stats.lost, self.stats.unchecked = self._meter.lost, self._meter.unchecked
         return dz is not None and self._meter.wants(dz)
 
-    def _compare(self, message: Message, meter: ReceiverMeter) -> bool:
-        """The same where packets name their receivers; whether the network has promised us something."""
+    def _compare(self, message: Message) -> bool:
+        """Count what is missing of what was sent to us by name; whether the network has promised us something."""
         if message.kind is MessageKind.EVENT:
-            meter.event(message.publisher, message.seq)
+            self._labels.event(message.publisher, message.seq)
         elif self._dz and len(message.stamps) == 1:
-            meter.digest(message.publisher, message.seq, message.stamps[0])
-        self.stats.lost, self.stats.unchecked = meter.lost, meter.unchecked
+            self._labels.digest(message.publisher, message.seq, message.stamps[0])
         return bool(self._dz)

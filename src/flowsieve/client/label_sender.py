@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from flowsieve.client.matcher_link import MatcherLink
 from flowsieve.client.matcher_socket import MOST_EVENTS, LabelAnswer
 from flowsieve.client.outbox import EventDatagram, checked_event
-from flowsieve.client.receiver_counts import ReceiverCounts
+from flowsieve.client.receiver_counts import NOBODY, ReceiverCounts
 from flowsieve.client.wire import EventWire
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -211,7 +211,7 @@ class LabelSender:
         )
 
     def _signed(self, items: int, to: bytes, covered: bytes) -> bytes:
-        shown, signer = to or bytes(16), self.signer
+        shown, signer = to or NOBODY, self.signer
         if signer is None:
             return pack(items, shown, 0, 0, b"", covered)
         return pack(items, shown, 0, signer.epoch, signer.mac(covered), covered)

@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from flowsieve.header.tag import POOLS
 from flowsieve.protocol.limits import MAX_NUMBER
 
 PUBLISHERS = 1 << 12  # that a subscriber knows
 EVENTS = 1 << 16  # of one publisher that came since its last digest
 INTERVALS = 64  # between digests, in which something is missing that may come late
 DIGESTS = 256  # at a time
+NOBODY = bytes(
+    16
+)  # in the place of a label that names no host: the event is for other applications of its own
+_STARTS = tuple(tag.group.first.to_bytes(16)[: tag.group.length // 8] for tag in POOLS["receivers"])
+
+
+def names_receivers(destination: bytes) -> bool:
+    """Whether what a packet was sent to says for whom it is."""
+    return destination.startswith(_STARTS) or destination == NOBODY
 
 
 class ReceiverCounts:

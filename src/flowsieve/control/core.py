@@ -14,7 +14,7 @@ from flowsieve.flow.entry import Deliver
 from flowsieve.flow.guard import Guard, GuardSettings, guard_of
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.flow.tables.compiler import Side
-from flowsieve.header.encoding import Encoding
+from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import LiveSwitches
 from flowsieve.tasks import Tasks
@@ -99,4 +99,10 @@ class Core:
         settings = self.guarding(topology) if switch not in self.unguarded else None
         advertised = self.state.advertised_at(switch) if settings is not None else {}
         advertised = {host: dz for host, dz in advertised.items() if host not in self.silenced}
-        return guard_of(topology, switch, self.encoding, advertised, settings, self.state.owner)
+        state = self.state
+        return guard_of(topology, switch, self.encoding, advertised, settings, state.owner, state.label_group)
+
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """All tags that events are sent under: where some hosts send labels, theirs beside that of dz."""
+        return (self.encoding, PrefixEncoding(self.state.label_tag)) if self.state.mixed else (self.encoding,)

@@ -35,10 +35,13 @@ from flowsieve.flow.detours import Path, Protection, bridged
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_view import LabelView
+from flowsieve.flow.mixed_view import MixedView
 from flowsieve.flow.others import Foreign, Others, PortSetting
-from flowsieve.flow.proof.proving import AnyView, proved
+from flowsieve.flow.proof.proving import AnyView, about, proved
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
+from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
 from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
@@ -49,6 +52,8 @@ from flowsieve.southbound.fabric import (
 from flowsieve.southbound.shared_question import SharedQuestion
 
 log = logging.getLogger(__name__)
+
+Tables = Mapping[str, tuple[Flow, ...]]
 
 PATIENCE_SECONDS = 30.0  # with switches that do not acknowledge what a request needs
 SETTLING_SECONDS = 2.0  # for what switches are at before their tables are read for a proof
@@ -262,8 +267,8 @@ class Dispatcher:
 
     def foreign(self, switch: str) -> tuple[Foreign, ...]:
         """The entries of others that events may meet at a switch, as its table was read last."""
-        group, there = self.encoding.tag.group, self._core.switches.foreign(switch)
-        return tuple(each for each in there if each.within(group))
+        groups, there = [each.tag.group for each in self._core.encodings], self._core.switches.foreign(switch)
+        return tuple(each for each in there if any(map(each.within, groups)))
 
     @property
     def hindrances(self) -> dict[str, str]:
@@ -309,15 +314,32 @@ class Dispatcher:
             around = await self._failover.really_held(tables)
             if before == (self.state.topology, self.state.down, self.fences.closed):
                 break
-        around_dead = self._bridged_ports(around) if self.state.labelled else {}
         others = {
-            switch: Others(self.foreign(switch), _without(settings, around_dead.get(switch, ())))
+            switch: Others(self.foreign(switch), settings)
             for switch, settings in zip(tables, ports, strict=True)
         }
-        if self.state.labelled:
-            return replace(self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries)
+        if not self.state.labelled:
+            return self._dz_view(tables, others, around)
+        labels = self._label_view(tables, others, around)
+        if self.state.label_group is None:
+            return labels
+        return MixedView.of(self._dz_view(tables, others, around), labels, self.state.label_group.hosts)
+
+    def _dz_view(
+        self, tables: Tables, others: Mapping[str, Others], around: Mapping[str, Protection]
+    ) -> NetworkView:
         view = self.state.view(self.encoding, tables)
         return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
+
+    def _label_view(
+        self, tables: Tables, others: Mapping[str, Others], around: Mapping[str, Protection]
+    ) -> LabelView:
+        around_dead = self._bridged_ports(around)
+        carrying = {
+            switch: Others(each.entries, _without(each.ports, around_dead.get(switch, ())))
+            for switch, each in others.items()
+        }
+        return replace(self.state.label_view(tables), others=carrying, deliveries=self._fleet.deliveries)
 
     def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
         """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""
@@ -350,10 +372,10 @@ class Dispatcher:
         with suppress(TimeoutError, SwitchError, Refused):
             await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
         view = await self.view()
-        standing = replace(
+        standing = about(
             view,
-            advertisements=_standing(advertised, self.state.advertisements),
-            subscriptions=_standing(subscribed, self.state.subscriptions),
+            _standing(advertised, self.state.advertisements),
+            _standing(subscribed, self.state.subscriptions),
         )
         return await asyncio.to_thread(proved, standing)
 

@@ -98,6 +98,7 @@ class Publishers:
     def __init__(self, core: Core, gates: Gates, lease: Callable[[], float], before: float = 0.0) -> None:
         self.epoch, self.version = os.urandom(8).hex(), 0
         self._core, self._gates, self._lease = core, gates, lease
+        self.other_sets: str | None = None  # why hosts are not in the sets that somebody has chosen, if so
         self._known: dict[str, _Publisher] = {}
         self._first = time.monotonic() + _within(before)
 

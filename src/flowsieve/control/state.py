@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
-from flowsieve.errors import BadInput, Refused
+from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
+from flowsieve.control.settings import Settings as Settings
+from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.guard import LabelGroup
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
-from flowsieve.flow.tables.compiler import Compiler, Side, Tables
+from flowsieve.flow.tables.compiler import Compiler, Side
 from flowsieve.flow.tables.labelled import LabelledTables
+from flowsieve.flow.tables.mixed import MixedTables
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.header.receivers import ReceiverLabels
-from flowsieve.header.tag import POOLS
+from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
-from flowsieve.index.sample import EventSample
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
-
-DEFAULT_BUDGET = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What an operator may choose; the defaults suit a network without tight tables.
-
-    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
-    so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
-    things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
-    interests.
-    """
-
-    budget: int = DEFAULT_BUDGET
-    capacity: int | None = None
-    tables: Tables = Tables.OVERLAY
-    sample: EventSample | None = None
-    reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
-    labelled: bool = False
-
-    def room(self, topology: Topology) -> int | None:
-        """How many entries for events a switch of a network has room for, if that is bounded."""
-        whole = self.capacity
-        return None if whole is None else max(min(whole, 1), whole - self.reserve(topology))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +102,11 @@ class ControlState:
             return Outcome(self._tables.update(), told=self._tables.told())
         except Refused as reason:
             if not any(request.op.adding for request in requests):
-                return Outcome({})  # removals succeed even over capacity
+                return Outcome({}, told=self._tables.told())  # removals succeed even over capacity
             for request, interest in zip(reversed(requests), reversed(taken), strict=True):
                 self._undo(request, interest)
             back: Mapping[str, list[Change]] = {}
-            with suppress(
-                Refused
-            ):  # nor did what was there before, since a switch turned out to be too small
+            with suppress(Refused):  # nor did what was there before: a switch turned out to be too small
                 back = self._tables.update()
             if len(requests) == 1:
                 return Outcome(back, ((requests[0], reason),))
@@ -161,8 +137,7 @@ class ControlState:
             self._tables.recall(fit or Fit())
             return
         self._weigh()
-        with suppress(Refused):
-            self._tables.update()
+        self._update_anyway()
 
     @contextmanager
     def supposed(self, request: Request) -> Iterator[Outcome]:
@@ -227,8 +202,7 @@ class ControlState:
         self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
         self._tables.told()  # it is the same as before
         self._weigh()
-        with suppress(Refused):
-            self._tables.update()
+        self._update_anyway()
 
     def bound(self, switch: str, capacity: int | None) -> Outcome:
         """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more.
@@ -247,26 +221,55 @@ class ControlState:
         """What a switch should hold, in dz; all of the space as one where packets are labelled."""
         return self._tables.table(switch)
 
+    def label_table(self, switch: str) -> dict[Dz, Ports]:
+        """The ports that labels may leave a switch by."""
+        return self._label_tables.table(switch)
+
     def label_entries(self, switch: str) -> tuple[Flow, ...]:
         """What a switch should hold for labels, before anything is readdressed."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
-        return self._tables.entries(switch)
+        return self._label_tables.entries(switch)
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers."""
+        """Whether packets name their receivers, those of all hosts or of some."""
         return self.settings.labelled
+
+    @property
+    def mixed(self) -> bool:
+        """Whether packets of some hosts name their receivers, and those of others go by dz."""
+        return self.settings.label_hosts is not None
+
+    def labels_events_of(self, host: str) -> bool:
+        """Whether the packets of a host name their receivers."""
+        some = self.settings.label_hosts
+        return self.labelled if some is None else some.hold(host)
+
+    @property
+    def label_group(self) -> LabelGroup | None:
+        """What those hosts send, where there are such."""
+        some = self.settings.label_hosts
+        return None if some is None else LabelGroup(self.label_tag.group, some)
+
+    @property
+    def label_tag(self) -> Tag:
+        """What packets that name their receivers begin with."""
+        return POOLS[RECEIVERS][0]
 
     @property
     def labels(self) -> ReceiverLabels:
         """The bits of all hosts, where packets name their receivers."""
-        return ReceiverLabels(POOLS[RECEIVERS][0], self.sets.sets, self.sets.number_bits)
+        return ReceiverLabels(self.label_tag, self.sets.sets, self.sets.number_bits)
 
     @property
     def filters(self) -> PublisherFilters:
         """What publishers have to know, where packets name their receivers."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
-        return self._tables.filters
+        return self._label_tables.filters
+
+    @property
+    def _label_tables(self) -> LabelledTables:
+        tables = self._tables.labels if isinstance(self._tables, MixedTables) else self._tables
+        assert isinstance(tables, LabelledTables), "packets are labelled"
+        return tables
 
     def recall_sets(self, sets: HostPlaces) -> None:
         """Have hosts in the sets that they were in before, while nothing was asked for yet."""
@@ -294,6 +297,11 @@ class ControlState:
     def capacity(self, switch: str) -> int | None:
         """How many entries a switch has room for, if that is bounded."""
         return self._tables.capacity.get(switch)
+
+    def dz_capacity(self, switch: str) -> int | None:
+        """How many of them may be for dz."""
+        tables = self._tables.dz if isinstance(self._tables, MixedTables) else self._tables
+        return tables.capacity.get(switch)
 
     @property
     def bounded(self) -> bool:
@@ -352,12 +360,16 @@ class ControlState:
                 there[interest.endpoint].append(interest.dz)
         return {name: union(sets) for name, sets in there.items() if sets}
 
-    def _made_tables(self) -> FittedTables | LabelledTables:
+    def _made_tables(self) -> FittedTables | LabelledTables | MixedTables:
         """Tables for the network and the trees as they are, without any interest."""
         room = self.settings.room(self.topology)
-        if self.labelled:
+        if self.labelled and not self.mixed:
             return LabelledTables(self.topology, self.trees, self.labels, room)
-        return FittedTables(Compiler(self.topology, self.trees, self.settings.tables), room)
+        compiler = Compiler(self.topology, self.trees, self.settings.tables)
+        if not self.labelled:
+            return FittedTables(compiler, room)
+        labels = LabelledTables(self.topology, self.trees, self.labels, room)
+        return MixedTables(compiler, labels, self.labels_events_of)
 
     def _one_tree(self, topology: Topology) -> TreeMap:
         """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""
@@ -368,6 +380,7 @@ class ControlState:
         before = {switch: self.table(switch) for switch in self.topology.switches}
         refused: list[tuple[Request, Refused]] = []
         gone: set[tuple[Side, str]] = set()
+        told: dict[str, list[FilterChange]] = {}
         for request in requests:
             key = (request.op.side, request.id)
             if not request.op.adding and key in gone:
@@ -375,10 +388,21 @@ class ControlState:
                 continue
             outcome = self.step([request])
             refused += outcome.refused
+            for publisher, news in outcome.told.items():
+                told.setdefault(publisher, []).extend(news)
             if outcome.refused:
                 gone.add(key)
         changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
-        return Outcome(joined(back, changes), tuple(refused))
+        return Outcome(joined(back, changes), tuple(refused), told=told)
+
+    def _update_anyway(self) -> None:
+        """Have tables for all that is in force; where a switch has no room for it, that is its own trouble alone."""
+        for _ in range(len(self.topology.switches) + 1):
+            try:
+                self._tables.update()
+                return
+            except TableFull as full:
+                self._tables.bound(full.switch, None)
 
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from flowsieve.errors import BadInput
 from flowsieve.flow.owner import SOLE, Owner
@@ -19,6 +20,7 @@ from flowsieve.header.host_groups import host_addresses
 from flowsieve.header.match import PrefixMatch
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
+from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import EndpointKind, Topology
 
 GUARD_PRIORITY = (
@@ -53,7 +55,8 @@ class Guard:
     """Where packets to a group come in; `gates` are the hosts' ports, `links` those that take in all.
 
     An `open` guard takes in everything everywhere, and has neither. Where several owners share a switch, each has a
-    guard for its own `parts` of the group, and says nothing of the others.
+    guard for its own `parts` of the group, and says nothing of the others. Where some hosts send labels, it is about
+    the group of these `labels` as well.
     """
 
     group: Prefix
@@ -62,6 +65,7 @@ class Guard:
     links: tuple[int, ...] = ()
     owner: int = 0
     parts: tuple[Prefix, ...] | None = None  # None: all of it
+    labels: Prefix | None = None
 
     def __post_init__(self) -> None:
         if self.open and (self.gates or self.links):
@@ -69,7 +73,7 @@ class Guard:
         ports = [*self.links, *(gate.port for gate in self.gates)]
         if len(set(ports)) < len(ports):
             raise BadInput(f"a port is guarded twice, of {sorted(ports)}; right is one gate for each")
-        for part in self.within:
+        for part in self.parts or ():
             if not self.group.covers(part):
                 raise BadInput(f"a guard is for {part}, which is not in {self.group}")
         for gate in self.gates:
@@ -81,7 +85,8 @@ class Guard:
     @property
     def within(self) -> tuple[Prefix, ...]:
         """What it is about."""
-        return (self.group,) if self.parts is None else self.parts
+        own = (self.group,) if self.parts is None else self.parts
+        return own if self.labels is None else (*own, self.labels)
 
     @property
     def entries(self) -> int:
@@ -103,6 +108,13 @@ class GuardSettings:
             raise BadInput(f"{self.prefixes} prefixes a port let nothing in; right is 1 and up")
 
 
+class LabelGroup(NamedTuple):
+    """Where labels stand beside dz: what they begin with, and the hosts that send them, and nothing else."""
+
+    group: Prefix
+    hosts: HostPatterns
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """Events that a gate did not take in: those `outside` of what is admitted there, those `over_rate`."""
@@ -118,12 +130,21 @@ def guard_of(
     advertised: Mapping[str, DzSet],
     settings: GuardSettings | None,
     owner: Owner = SOLE,
+    labels: LabelGroup | None = None,
 ) -> Guard:
     """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings."""
     group, part = encoding.tag.group, owner.part
     parts = None if part == WHOLE else _prefixes(encoding, part)
+    beside = None if labels is None else labels.group
     if settings is None:
-        return Guard(group, owner=owner.number, parts=parts)
+        return Guard(group, owner=owner.number, parts=parts, labels=beside)
+
+    def admitted(host: str) -> tuple[Prefix, ...]:
+        own = advertised.get(host, EMPTY)
+        if labels is not None and labels.hosts.hold(host):
+            return (labels.group,) if len(own) else ()
+        return _prefixes(encoding, DzSet(coarsened(own, settings.prefixes)) & part)
+
     ends = {name: topology.endpoint(name) for name in topology.attached_at(switch)}
     linked = [topology.port(switch, near) for near in topology.linked(switch)]
     others = [end.port for end in ends.values() if end.kind is not EndpointKind.HOST]
@@ -131,29 +152,31 @@ def guard_of(
         Gate(
             end.port,
             settings.sources.get(name),
-            _prefixes(encoding, DzSet(coarsened(advertised.get(name, EMPTY), settings.prefixes)) & part),
+            admitted(name),
             settings.rate,
         )
         for name, end in ends.items()
         if end.kind is EndpointKind.HOST
     ]
-    return Guard(group, False, tuple(gates), (*linked, *others), owner.number, parts)
+    return Guard(group, False, tuple(gates), (*linked, *others), owner.number, parts, beside)
 
 
-def most_entries(topology: Topology, prefixes: int) -> int:
-    """How many entries a guard takes at most at a switch, where each host is given so many prefixes."""
+def most_entries(topology: Topology, prefixes: int, groups: int = 1) -> int:
+    """How many entries a guard of so many groups takes at most at a switch, with so many prefixes for each host."""
     return max(
         (
-            1 + len(topology.linked(switch)) + (prefixes + 1) * len(topology.attached_at(switch))
+            groups * (1 + len(topology.linked(switch)) + len(there)) + prefixes * len(there)
             for switch in topology.switches
+            for there in [topology.attached_at(switch)]
         ),
         default=0,
     )
 
 
-def prefixes_within(topology: Topology, room: int) -> int:
+def prefixes_within(topology: Topology, room: int, groups: int = 1) -> int:
     """How many prefixes each host may have, so that a guard has no more entries than that; 0 if none fits."""
-    return max((n for n in range(MOST_PREFIXES + 1) if most_entries(topology, n) <= room), default=0)
+    fitting = (n for n in range(MOST_PREFIXES + 1) if most_entries(topology, n, groups) <= room)
+    return max(fitting, default=0)
 
 
 def known_sources(topology: Topology, family: int) -> dict[str, Prefix]:

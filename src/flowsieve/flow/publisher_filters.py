@@ -83,7 +83,7 @@ class PublisherFilters:
     def concerned(self, interest: Interest, side: Side) -> Collection[str]:
         """The publishers that have to know of an interest before it is served."""
         if side is Side.PUBLISHER:
-            return (interest.endpoint,)
+            return (interest.endpoint,) if interest.endpoint in self._of else ()
         wants = {want for each in interest.filters if (want := self._wants.get(each.text)) is not None}
         return [
             publisher

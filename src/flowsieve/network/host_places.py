@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from flowsieve.errors import BadTopology
+from flowsieve.errors import BadInput, BadTopology
 from flowsieve.network.locality import hosts_by_locality
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import center_tree
 
 LEAST_NUMBER_BITS = 4  # so that a network of a few hosts may grow to thousands
 MOST_NUMBER_BITS = 10
-MOST_HOSTS = 1728  # whatever sets they are in, their numbers are below what a matcher can tell apart
+MOST_HOSTS = (
+    1728  # in sets that are full but for the last, their numbers are below what a matcher can tell apart
+)
+MOST_NUMBERS = 2048  # of hosts, that a matcher can tell apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class HostPlaces:
     """Hosts in sets that are numbered with so many bits, beside which an address has room for so many hosts.
 
     A host that is found later gets the next place that is free: whatever was sent before is for the same hosts still.
+    Where somebody has chosen the sets (`chosen`), hosts have their places in them before they are found.
     """
 
     sets: tuple[tuple[str, ...], ...] = ()
@@ -36,8 +41,32 @@ class HostPlaces:
         }
         object.__setattr__(self, "_numbers", numbers)
 
+    @classmethod
+    def chosen(cls, sets: Sequence[Sequence[str]], hosts: int, address_bits: int = 112) -> HostPlaces:
+        """Places in sets that somebody has chosen, in a network that begins with so many hosts.
+
+        What is too much for a set beside the sets' numbers has no place in it: such a host gets one when it is found.
+        """
+        there = max(hosts, sum(map(len, sets)))
+        bits = max(cls(address_bits=address_bits)._bits_for(2 * there), (len(sets) - 1).bit_length())
+        room = address_bits - bits
+        if len(sets) * room > MOST_NUMBERS:
+            raise BadInput(
+                f"hosts are in {len(sets):,} sets; a controller serves {MOST_NUMBERS // room} at most, with up to "
+                f"{room} hosts each"
+            )
+        return cls(tuple(tuple(row[:room]) for row in sets), bits, address_bits)
+
+    def begin_with(self, sets: Sequence[Sequence[str]]) -> bool:
+        """Whether hosts are where these sets say, as far as there is room for them; others may have come later."""
+        room = self.address_bits - self.number_bits
+        return len(sets) <= len(self.sets) and all(
+            tuple(row[:room]) == own[: len(row)] for row, own in zip(sets, self.sets, strict=False)
+        )
+
     def extended(self, topology: Topology) -> HostPlaces:
-        """The same, and places for the hosts of a network that have none yet.
+        """The same, and places for the hosts of a network that have none yet: in the set with most hosts of its switch
+        among those that have room, the first of them, or else in a new one.
 
         How many bits number the sets is decided when the first hosts come, with room for as many again.
         """
@@ -54,13 +83,20 @@ class HostPlaces:
         bits = self.number_bits if known else self._bits_for(2 * len(new))
         room = self.address_bits - bits
         rows = [list(row) for row in self.sets]
+        near = [Counter(map(topology.hosts.get, row)) for row in rows]
         for host in new:
-            if not rows or len(rows[-1]) == room:
+            switch = topology.hosts[host]
+            roomy = [at for at, row in enumerate(rows) if len(row) < room]
+            at = max(roomy, key=lambda at: near[at][switch]) if roomy else len(rows)
+            if not roomy:
                 rows.append([])
-            rows[-1].append(host)
-        if len(rows) > 1 << bits:
+                near.append(Counter())
+            rows[at].append(host)
+            near[at][switch] += 1
+        most = min(1 << bits, MOST_NUMBERS // room)
+        if len(rows) > most:
             raise BadTopology(
-                f"the network has {len(known) + len(new):,} hosts, and its labels have room for {room << bits:,}, as "
+                f"the network has {len(known) + len(new):,} hosts, and its labels have room for {room * most:,}, as "
                 "was decided when the first were found; a controller with another state folder decides anew"
             )
         return replace(self, sets=tuple(map(tuple, rows)), number_bits=bits)

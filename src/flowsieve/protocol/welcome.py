@@ -23,7 +23,8 @@ class Welcome:
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
     What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
-    publishes under, and `keys` what it signs with; both None where events are not signed.
+    publishes under, and `keys` what it signs with; both None where events are not signed. The `tag` is that of what it
+    publishes; where that names receivers and events of others go by dz, these have the `dz_tag`.
     """
 
     host: str
@@ -34,6 +35,7 @@ class Welcome:
     lease: float = 30.0
     publisher: bytes | None = None
     keys: EventKeys | None = None
+    dz_tag: Tag | None = None
 
     @property
     def schema(self) -> Schema:
@@ -42,11 +44,11 @@ class Welcome:
     @property
     def encoding(self) -> Encoding:
         """How dz stand in packets."""
-        return PrefixEncoding(self.tag)
+        return PrefixEncoding(self.dz_tag or self.tag)
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers: the tag tells."""
+        """Whether what it publishes names its receivers: the tag tells."""
         return self.tag in POOLS["receivers"]
 
     def to_json(self) -> dict[str, Any]:
@@ -56,6 +58,7 @@ class Welcome:
             "schema": self.schema.to_json(),
             "plan": plan_to_json(self.plan),
             "tag": str(self.tag.group),
+            **({} if self.dz_tag is None else {"dz_tag": str(self.dz_tag.group)}),
             "address": self.address,
             "interface": self.interface,
             "lease": self.lease,
@@ -75,7 +78,10 @@ class Welcome:
             if not 0 < lease <= LONGEST_LEASE:
                 raise BadInput(f"a lease of {lease} seconds; right is up to {LONGEST_LEASE:g}")
             publisher, keys = _identity(data)
-            return cls(data["host"], plan, tag, data["address"], data["interface"], lease, publisher, keys)
+            other = data.get("dz_tag")
+            dz_tag = None if other is None else Tag(Prefix.parse(other))
+            address, interface = data["address"], data["interface"]
+            return cls(data["host"], plan, tag, address, interface, lease, publisher, keys, dz_tag)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

@@ -103,7 +103,8 @@ def _flow(entry: object, scenario: Scenario) -> tuple[str, Flow]:
 
 def _table(number: object, scenario: Scenario) -> int:
     """The table of that number in a dump; that of the content is 0 there."""
-    labelled = isinstance(scenario.index, LabelSection)
+    index = scenario.index
+    labelled = isinstance(index, LabelSection) or index.label_hosts is not None
     if isinstance(number, int) and not isinstance(number, bool):
         if number == 0:
             return CONTENT_TABLE

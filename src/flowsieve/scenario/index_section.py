@@ -30,12 +30,15 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan, plan_from_json
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
+from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
 
 INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
 BLOOM_KEYS = ("copies", "filters_per_packet")
 RECEIVER_KEYS = ("sets",)
+LABELS = "labels"  # which hosts send them, where all others send dz
 DEFAULT_HEADER = "ipv6"
+LABELLED_BESIDE = "ipv6"  # the header that has room for labels beside it
 DEFAULT_FILTERS_PER_PACKET = 16
 MOST_COPIES = 1000
 MOST_FILTERS_PER_PACKET = 1000
@@ -47,7 +50,8 @@ class IndexSection:
     """How filters become dz, and events packets.
 
     `budget` is the most dz that a filter may have, 0 for its exact cover; it is spent where the events of the
-    `sample` fall, if there is one.
+    `sample` fall, if there is one. Where packets of some hosts name their receivers instead, `label_hosts` says of
+    which, and `sets` which receivers share a set, where that is given.
     """
 
     path: Path
@@ -56,6 +60,8 @@ class IndexSection:
     plan: IndexPlan
     budget: int
     sample: EventBatch | None
+    label_hosts: HostPatterns | None = None
+    sets: HostSets | None = None
 
     @property
     def encoding(self) -> Encoding:
@@ -70,6 +76,15 @@ class IndexSection:
         """Reject a filter whose exact cover is asked for and has too many dz to be listed."""
         if self.budget == 0 and self.plan.count_cover(wanted) > MOST_LISTED:
             self.cover(wanted)  # which says what would be right
+
+    @property
+    def labels(self) -> ReceiverSection | None:
+        """How the packets of hosts that do not send dz name their receivers, if there are such hosts."""
+        return (
+            None
+            if self.label_hosts is None
+            else ReceiverSection(self.path, self.schema, RECEIVERS, self.sets)
+        )
 
     @cached_property
     def _traffic(self) -> EventSample | None:
@@ -172,12 +187,12 @@ def read_served(top: Section) -> IndexSection | None:
         return None
     if index.table.get("header") != RECEIVERS:
         return read_index(top, (*DZ_HEADERS, RECEIVERS))
-    if "sets" in index:
-        index.wrong("sets", "a controller gives hosts their bits as they are found; right is without sets")
     read = read_contents(top)
     if read is None:
         return None
-    return IndexSection(read.path, read.schema, read.header, RegularPlan.make(read.schema, 0), 1, None)
+    assert isinstance(read, ReceiverSection)
+    plan = RegularPlan.make(read.schema, 0)
+    return IndexSection(read.path, read.schema, read.header, plan, 1, None, sets=read.sets)
 
 
 def _read_copies(index: Section) -> Shares | None:
@@ -207,8 +222,9 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
     """
     schema = read_schema(top)
     index = top.section("index")
-    index.only(INDEX_KEYS)
+    index.only((*INDEX_KEYS, LABELS, *(RECEIVER_KEYS if LABELS in index else ())))
     header = index.choice("header", headers) or DEFAULT_HEADER
+    label_hosts, sets = _read_label_hosts(index, header), _read_sets(index)
     budget = index.whole("max_dz_per_filter", MOST_LISTED, ", where 0 asks for the exact cover")
     if schema is None:
         return None
@@ -217,7 +233,41 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
     sample = _read_sample(index, schema)
     if plan is None:
         return None
-    return IndexSection(top.path, schema, header, plan, DEFAULT_BUDGET if budget is None else budget, sample)
+    return IndexSection(
+        top.path,
+        schema,
+        header,
+        plan,
+        DEFAULT_BUDGET if budget is None else budget,
+        sample,
+        label_hosts,
+        sets,
+    )
+
+
+def _read_label_hosts(index: Section, header: str) -> HostPatterns | None:
+    """The hosts whose packets name their receivers, while those of all others say what is in them."""
+    given = index.table.get(LABELS)
+    if given is None:
+        return None
+    if header != LABELLED_BESIDE:
+        right = f"right is header = {shown(LABELLED_BESIDE)}, or no {LABELS}"
+        index.wrong(LABELS, f"labels are IPv6 addresses, and events go by header {shown(header)}; {right}")
+        return None
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) and each for each in given):
+        right = 'right is a list of hosts, such as ["h1", "gate-*"]; for all of them, header = "receivers"'
+        index.wrong(LABELS, f"{LABELS} is {shown(given)}; {right}")
+        return None
+    return HostPatterns(tuple(given))
+
+
+def check_label_hosts(top: Section, index: IndexSection, topology: Topology) -> None:
+    """Hosts that are said to send labels are there, where it is said which there are."""
+    for name in index.label_hosts.names if index.label_hosts is not None else ():
+        if name not in topology.hosts:
+            top.section("index").wrong(
+                LABELS, f"there is no host {shown(name)} to send labels{nearest_of(name, topology.hosts)}"
+            )
 
 
 def read_schema(top: Section) -> Schema | None:

@@ -1,4 +1,5 @@
-"""What of a scenario depends on how packets are addressed: by what is in them (dz), or by whom they are for (labels).
+"""What of a scenario depends on how packets are addressed: by what is in them (dz), by whom they are for (labels), or
+some by one and some by the other.
 
 A plane takes the requests, says what publishers send, and proves, explains and prices what the switches hold. All else
 about a scenario is the same for either.
@@ -23,6 +24,7 @@ from flowsieve.flow.view import NetworkView
 from flowsieve.scenario.bloom_plane import BloomPlane
 from flowsieve.scenario.index_section import BloomSection, IndexSection, ReceiverSection
 from flowsieve.scenario.label_plane import LabelPlane
+from flowsieve.scenario.mixed_plane import MixedPlane
 from flowsieve.scenario.prefix_plane import PrefixPlane
 from flowsieve.scenario.price import Quote
 from flowsieve.scenario.read import Scenario
@@ -72,7 +74,8 @@ def plane_of(scenario: Scenario, switches: Switches) -> Plane:
     """The plane that a scenario's index asks for, over switches with empty tables."""
     index = scenario.index
     if isinstance(index, IndexSection):
-        return PrefixPlane(scenario, index, switches)
+        kind = PrefixPlane if index.label_hosts is None else MixedPlane
+        return kind(scenario, index, switches)
     if isinstance(index, BloomSection):
         return BloomPlane(scenario, index, switches)
     assert isinstance(index, ReceiverSection)

@@ -72,13 +72,19 @@ def quote(scenario: Scenario, index: IndexSection, state: ControlState, host: st
 
 def unwanted_share(scenario: Scenario, state: ControlState, host: str, wanted: Filter, dz: DzSet) -> float:
     """The share of what a subscription's dz bring to its host that the filter does not match."""
+    brought, matched = brought_by_dz(scenario, state, host, wanted, dz)
+    return 1 - matched / brought if brought else 0.0
+
+
+def brought_by_dz(
+    scenario: Scenario, state: ControlState, host: str, wanted: Filter, dz: DzSet
+) -> tuple[int, int]:
+    """How many events a subscription's dz bring to its host, and how many of them its filter matches."""
     events = traffic(scenario, state.advertisements.values())
     events = events.take(events.hosts != host)
     encoded = state.plan.encode_batch(events)
     brought = np.unique(encoded.rows[dz.covers_many(encoded.hi, encoded.lo, encoded.length)])
-    if not len(brought):
-        return 0.0
-    return float(1 - wanted.matches_batch(events.take(brought)).mean())
+    return len(brought), int(wanted.matches_batch(events.take(brought)).sum())
 
 
 def false_positive_share(

@@ -19,6 +19,7 @@ from flowsieve.scenario.index_section import (
     IndexSection,
     LabelSection,
     ReceiverSection,
+    check_label_hosts,
     read_contents,
     read_schema,
 )
@@ -93,6 +94,9 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | Index
     files = list(_step_files(top)) if network else []
     if isinstance(index, IndexSection) and wires is not None:
         check_trees(top, wires, index)
+        check_label_hosts(top, index, wires.topology)
+        if index.labels is not None:
+            check_label_room(top, wires, index.labels)
     elif isinstance(index, LabelSection) and wires is not None:
         check_labels(top, wires, index)
     mistakes.check()
@@ -150,12 +154,18 @@ def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
 
 
 def check_labels(top: Section, wires: Network, index: LabelSection) -> None:
-    """Labels take one tree, a table for each port that leads to hosts, and so many entries whatever is subscribed."""
+    """Labels take one tree, and room for themselves."""
     section, named = top.section("network"), index.meaning
     if wires.trees > 1:
         section.wrong("trees", f"trees is {wires.trees}; {named} go along one tree; right is 1")
     if wires.tables is not None:
         section.wrong("tables", f"tables means nothing with {named}; right is without it")
+    check_label_room(top, wires, index)
+
+
+def check_label_room(top: Section, wires: Network, index: LabelSection) -> None:
+    """A switch has a table for each port that leads to hosts, and so many entries whatever is subscribed."""
+    section, named = top.section("network"), index.meaning
     with top.section("index").kept("sets") if "sets" in top.section("index") else section.kept("hosts"):
         entries = index.fixed_entries(wires.topology)
         fullest = max(entries, key=lambda switch: entries[switch], default="")

@@ -26,9 +26,15 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
-from flowsieve.scenario.index_section import IndexSection, ReceiverSection, read_served
+from flowsieve.scenario.index_section import (
+    LABELS,
+    IndexSection,
+    ReceiverSection,
+    check_label_hosts,
+    read_served,
+)
 from flowsieve.scenario.network_section import Network, read_network
-from flowsieve.scenario.read import PARTS, check_labels, check_trees
+from flowsieve.scenario.read import PARTS, check_label_room, check_labels, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
 from flowsieve.serving.control_section import ALONE, CONTROL, ControlSettings, read_control
@@ -94,8 +100,11 @@ class ServiceSettings:
         calls = (Punt.to(address, CONTROL_PORT, rate=self.inband_rate) for address in addresses)
         return (*DISCOVERY_PUNTS, *calls)
 
-    def entries(self, topology: Topology, capacity: int | None = None) -> int:
-        """How many entries that, the guard and detours take where it takes most: each port has limits of its own."""
+    def entries(self, topology: Topology, capacity: int | None = None, groups: int = 1) -> int:
+        """How many entries that, the guard and detours take where it takes most: each port has limits of its own.
+
+        The guard has some for each of so many `groups` of addresses.
+        """
         punts = max(
             (
                 len(with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch)))
@@ -104,7 +113,7 @@ class ServiceSettings:
             default=len(self.punts),
         )
         detours = detour_room(self.failover, capacity)(topology) or 0
-        return punts + guard_entries(self.guard, topology, capacity) + detours
+        return punts + guard_entries(self.guard, topology, capacity, groups) + detours
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,12 @@ class Config:
 
     def guarding(self, sources: Callable[[Topology], Mapping[str, Prefix]]) -> Guarding:
         """How hosts are guarded; `sources` are their own addresses, as far as they are known."""
-        return guarding(self.service.guard, self.service.guard_rate, self.capacity, sources)
+        return guarding(self.service.guard, self.service.guard_rate, self.capacity, sources, self._groups)
+
+    @property
+    def _groups(self) -> int:
+        """How many tags hosts send events under."""
+        return 1 if self.index.label_hosts is None else 2
 
     @property
     def detour_room(self) -> DetourRoom:
@@ -157,8 +171,9 @@ class Config:
             capacity=capacity,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
             sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
-            reserve=lambda topology: self.service.entries(topology, capacity),
-            labelled=index.header in LABEL_HEADERS,
+            reserve=lambda topology: self.service.entries(topology, capacity, self._groups),
+            labelled=index.header in LABEL_HEADERS or index.label_hosts is not None,
+            label_hosts=index.label_hosts,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -171,6 +186,7 @@ class Config:
             str(self.index.encoding.tag.group),
             FOUND if self.finds_links else str([(link.a, link.b) for link in topology.links]),
             FOUND if self.finds_hosts else str(self._hosts(topology)),
+            *(() if self.index.label_hosts is None else (LABELS, *self.index.label_hosts.patterns)),
         )
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
@@ -205,10 +221,15 @@ def read_config(path: Path) -> Config:
     else:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
+        chosen = index.sets if network.topology.hosts else None  # else it is not known yet who is there
         if index.header in LABEL_HEADERS:
-            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header))
+            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header, chosen))
         else:
             check_trees(top, network, index)
+            if index.labels is not None:
+                check_label_room(top, network, replace(index.labels, sets=chosen))
+            if network.topology.hosts:
+                check_label_hosts(top, index, network.topology)
     if access is not None and network is not None:
         _check_http(top, service)
         check_listened(top.section(CONTROLLER), access.listen, service.http)

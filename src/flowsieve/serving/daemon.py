@@ -16,7 +16,7 @@ from typing import Any
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
-from flowsieve.control.memory.journal import Found
+from flowsieve.control.memory.journal import Found, Past
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import snapshot
 from flowsieve.control.repair.damping import DampingSettings
@@ -30,6 +30,7 @@ from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.chores import Chore, at_work
+from flowsieve.serving.chosen_sets import first_entries, other_sets
 from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
 from flowsieve.serving.descriptors import raise_limit
@@ -117,11 +118,22 @@ class Daemon:
         if more and self.explorer is not None:  # before they are known by name, and may connect
             await self.explorer.become(partial(with_switches, switches=more))
         self.config = config
+        self.tell_sets()
         self.site.take(config)
         self.discoverer.discovery.names = self.site.names
         if self.explorer is not None:
             await self.explorer.forget()
         return asked
+
+    def tell_sets(self) -> None:
+        """Say so where hosts are in other sets than the configuration names."""
+        known, state = self.dispatcher.publishers, self.dispatcher.state
+        if known is not None:
+            known.other_sets = other_sets(
+                self.config, state, self.site.folder, filter_lease_of(self.config.service.lease)
+            )
+            if known.other_sets is not None:
+                log.warning("%s", known.other_sets)
 
 
 @asynccontextmanager
@@ -142,6 +154,8 @@ async def serving(
     reserved: list[ReservedAddress] = []
     try:
         reserved = await reserve(site.calls)
+        if not journal.number:
+            await journal.append(first_entries(config, Past(), site.topology))
         state, ledger = await memory.recovered(journal)
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
@@ -191,6 +205,7 @@ async def serving(
                     daemon = Daemon(
                         config, site, dispatcher, calls, promises, metrics, discoverer, fabric, memory, keys
                     )
+                    daemon.tell_sets()
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:

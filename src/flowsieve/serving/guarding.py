@@ -16,7 +16,7 @@ SHARE = 10  # where tables have a capacity, one entry in so many may be the guar
 GUARD_RATE = 100_000  # events a second of each host
 
 
-def prefixes_for(choice: Choice, topology: Topology, capacity: int | None) -> int:
+def prefixes_for(choice: Choice, topology: Topology, capacity: int | None, groups: int = 1) -> int:
     """How many prefixes a host's port is given; 0 where hosts are not guarded.
 
     As many as fit into the guard's share of the tables; one for each where the guard is wanted whatever it takes.
@@ -25,25 +25,32 @@ def prefixes_for(choice: Choice, topology: Topology, capacity: int | None) -> in
         return 0
     if capacity is None:
         return MOST_PREFIXES
-    fitting = prefixes_within(topology, capacity // SHARE)
+    fitting = prefixes_within(topology, capacity // SHARE, groups)
     return max(fitting, 1) if choice is True else fitting
 
 
-def guard_entries(choice: Choice, topology: Topology, capacity: int | None) -> int:
-    """How many entries that takes at most, at the switch where it takes most; an open guard has one."""
-    prefixes = prefixes_for(choice, topology, capacity)
-    return most_entries(topology, prefixes) if prefixes else 1
+def guard_entries(choice: Choice, topology: Topology, capacity: int | None, groups: int = 1) -> int:
+    """How many entries that takes at most, at the switch where it takes most; an open guard has one for each group."""
+    prefixes = prefixes_for(choice, topology, capacity, groups)
+    return most_entries(topology, prefixes, groups) if prefixes else groups
 
 
 def guarding(
-    choice: Choice, rate: int, capacity: int | None, sources: Callable[[Topology], Mapping[str, Prefix]]
+    choice: Choice,
+    rate: int,
+    capacity: int | None,
+    sources: Callable[[Topology], Mapping[str, Prefix]],
+    groups: int = 1,
 ) -> Guarding:
-    """What says how the hosts of a network are guarded; it is asked often, and networks seldom grow."""
+    """What says how the hosts of a network are guarded; it is asked often, and networks seldom grow.
+
+    Where some hosts send labels and others dz, there are two `groups` to be guarded.
+    """
     known: list[tuple[Topology, GuardSettings | None]] = []
 
     def settings(topology: Topology) -> GuardSettings | None:
         if not known or known[0][0] is not topology:
-            prefixes = prefixes_for(choice, topology, capacity)
+            prefixes = prefixes_for(choice, topology, capacity, groups)
             made = GuardSettings(prefixes, rate, sources(topology)) if prefixes else None
             known[:] = [(topology, made)]
         return known[0][1]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 
+from flowsieve.control.memory.journal import Past
 from flowsieve.control.memory.recovery import last_found, recover
 from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
@@ -16,6 +17,7 @@ from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
 from flowsieve.network.mend import Edge, tree_edges
 from flowsieve.network.topology import Topology
+from flowsieve.serving.chosen_sets import first_entries
 from flowsieve.serving.config import Config
 from flowsieve.serving.memory import looked_at
 from flowsieve.serving.site.site import Site, described
@@ -46,7 +48,10 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
 
     A network that is yet to be found has no more in it than is known of it; what follows from finding it comes on top.
     """
-    state, _ = recover(await looked_at(config, site), partial(config.fresh, site.topology))
+    past = await looked_at(config, site)
+    if first := first_entries(config, past, site.topology):
+        past = Past(None, first)
+    state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
     async with site.fabric(lambda event: None) as fabric:
@@ -121,7 +126,8 @@ class _Start:
         state, topology, wanted = self._state, self._state.topology, self._config.service.punts
         punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
         advertised, guarding = state.advertised_at(switch), self._guarding(topology)
-        guard = guard_of(topology, switch, self._config.index.encoding, advertised, guarding, state.owner)
+        encoding, labels = self._config.index.encoding, state.label_group
+        guard = guard_of(topology, switch, encoding, advertised, guarding, state.owner, labels)
         counted = Counter[str]()
         for todo in (
             await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts)),

@@ -12,10 +12,12 @@ from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import NoJournal
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Op
+from flowsieve.control.state import Settings
 from flowsieve.control.switches.hindrances import FENCE, Hindrances, shadowing
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.header.address import Prefix
 from flowsieve.index.dz import Dz
+from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.southbound.fabric import TableChanged
 
 DROP = Foreign(3000, "a drop", Prefix.parse("ff00::/8"), certain=True)
@@ -34,6 +36,24 @@ def test_an_entry_of_others_is_told_while_it_is_there_and_stays() -> None:
                 assert net.dispatcher.hindrances == told
                 assert (await net.dispatcher.verify()).holds == (not there)
                 assert net.dispatcher.foreign("s1") == there
+
+    asyncio.run(story())
+
+
+def test_what_is_in_the_way_of_labels_alone_is_told_where_dz_are_sent_too() -> None:
+    async def story() -> None:
+        mixed = Settings(labelled=True, label_hosts=HostPatterns(("h0",)))
+        async with running(Net("line:3", settings=mixed)) as net:
+            await net.ask(Op.ADVERTISE, "h0", "True")
+            await net.ask(Op.SUBSCRIBE, "h2", "a < 16")
+            await net.ask(Op.ADVERTISE, "h1", "True")
+            for reach, told in (("ff1e::/16", True), ("ff0e::/16", True), ("ff15::/16", False)):
+                net.fabric.strangers["s1"] = (replace(DROP, reach=Prefix.parse(reach)),)
+                net.dispatcher.heard(TableChanged("s1"))
+                await net.dispatcher.settled()
+                assert bool(net.dispatcher.hindrances) == told
+                assert bool(net.dispatcher.foreign("s1")) == told
+                assert (await net.dispatcher.verify()).holds == (not told)
 
     asyncio.run(story())
 

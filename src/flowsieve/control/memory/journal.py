@@ -15,6 +15,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, BadJournal
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
@@ -92,7 +93,14 @@ class Keyed:
     at: float
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Hosts begin in sets that somebody has chosen, where packets name their receivers; it comes before all else."""
+
+    places: HostPlaces
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -177,6 +185,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "keyed", "stage": stage, "at": at}
         case Found(topology):
             return {"kind": "found", "network": topology_to_json(topology)}
+        case Placed(places):
+            return {"kind": "placed", "sets": places.to_json()}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -201,6 +211,8 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Keyed(int(data["stage"]), float(data["at"]))
             case "found":
                 return Found(topology_from_json(data["network"]))
+            case "placed":
+                return Placed(HostPlaces.from_json(data["sets"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")

@@ -16,6 +16,7 @@ from flowsieve.control.memory.journal import (
     Found,
     Keyed,
     Past,
+    Placed,
     Promised,
     Rewired,
     Snapshot,
@@ -103,7 +104,8 @@ def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> No
             _replay_all(state, ledger, run)
             run.clear()
         replay(state, ledger, entry)
-    _replay_all(state, ledger, run)
+    if run:  # else nothing was asked for, and trees are made when the network is found, as they were then
+        _replay_all(state, ledger, run)
 
 
 def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
@@ -135,6 +137,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
                 state.bound(switch, capacity)
         case Found(topology):
             state.grow(topology)
+        case Placed(places):
+            state.recall_sets(places)
         case Promised(seconds):
             ledger.promise(seconds)
         case Keyed(stage, at):

@@ -56,12 +56,14 @@ class Hindrances:
 
     def _at(self, switch: str) -> Iterator[str]:
         core = self._core
-        foreign = core.switches.foreign(switch)
-        if entries := [each for each in foreign if reach_of(core.encoding, each) is not None]:
-            # Only now, since making a table of thousands of entries takes its time, and links may be mended meanwhile.
-            for each in shadowing(core.encoding, entries, core.state.table(switch)):
-                yield f"an entry of others comes before ours: {each.text}"
-        state = core.state
+        state, foreign, found = core.state, core.switches.foreign(switch), dict[str, None]()
+        for encoding, table in zip(core.encodings, (state.table, state.label_table), strict=False):
+            if entries := [each for each in foreign if reach_of(encoding, each) is not None]:
+                # Tables only now, since making one of thousands of entries takes its time, and links may be mended
+                # meanwhile.
+                found.update(dict.fromkeys(each.text for each in shadowing(encoding, entries, table(switch))))
+        for text in found:
+            yield f"an entry of others comes before ours: {text}"
         used = {frozenset(edge) for tree in state.trees.trees for edge in tree.edges}
         for near, setting in self._closed.get(switch, {}).items():
             if near in state.topology.attached or frozenset((switch, near)) in used - state.down:

@@ -1,6 +1,7 @@
 """One switch's table on its way to what it should be: what is believed of it, what is asked for, and what is under way.
 
-How that is done depends on what stands in tables: the dz of interests (`DzWork`), or labels (`LabelWork`).
+How that is done depends on what stands in tables: the dz of interests (`DzWork`), labels (`LabelWork`), or both, told
+apart by their tags (`MixedWork`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from flowsieve.flow.diff import Change, FlowOp, apply_changes, changes_between
 from flowsieve.flow.entry import NOBODY, Deliver, Flow
 from flowsieve.flow.label_diff import label_ops, size_after
 from flowsieve.flow.last_hop import readdressed
-from flowsieve.header.encoding import Encoding
+from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.index.dz import Dz
 
 CurrentState = Callable[[], ControlState]
@@ -62,8 +63,12 @@ def table_work(
     switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver] | None
 ) -> TableWork:
     """The work on a switch, as the network's state asks for it."""
-    kind = LabelWork if state().labelled else DzWork
-    return kind(switch, encoding, state, deliveries or NOBODY)
+    own = deliveries or NOBODY
+    if not state().mixed:
+        kind = LabelWork if state().labelled else DzWork
+        return kind(switch, encoding, state, own)
+    labels = LabelWork(switch, PrefixEncoding(state().label_tag), state, own)
+    return MixedWork(DzWork(switch, encoding, state, own), labels)
 
 
 class DzWork:
@@ -101,7 +106,7 @@ class DzWork:
 
     def begin(self) -> list[FlowOp]:
         state, changes, self._pending = self._state(), list(self._pending.values()), {}
-        capacity = state.capacity(self._switch)
+        capacity = state.dz_capacity(self._switch)
         self._under_way, ops = self._belief.steps(changes, capacity, state.partitions)
         return ops
 
@@ -151,3 +156,48 @@ class LabelWork:
 
     def size_after(self, done: int) -> int:
         return size_after(len(self._held), self._under_way[:done])
+
+
+class MixedWork:
+    """Two works side by side. Where labels come to take less room they go first, so that there is room for dz."""
+
+    def __init__(self, dz: DzWork, labels: LabelWork) -> None:
+        self._dz, self._labels = dz, labels
+        self._under_way: list[tuple[DzWork | LabelWork, list[FlowOp]]] = []
+        self.deliveries = dz.deliveries
+
+    @property
+    def known(self) -> bool:
+        return self._dz.known and self._labels.known
+
+    @known.setter
+    def known(self, known: bool) -> None:
+        self._dz.known = self._labels.known = known
+
+    @property
+    def size(self) -> int:
+        return self._dz.size + self._labels.size
+
+    def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
+        return self._dz.read(flows) + self._labels.read(flows)
+
+    def ask(self, changes: Iterable[Change]) -> None:
+        self._dz.ask(changes)
+
+    def begin(self) -> list[FlowOp]:
+        dz, labels = self._dz.begin(), self._labels.begin()
+        self._under_way = [(self._dz, dz), (self._labels, labels)]
+        if self._labels.size_after(len(labels)) < self._labels.size:
+            self._under_way.reverse()
+        return [op for _, ops in self._under_way for op in ops]
+
+    def acknowledge(self) -> None:
+        self._dz.acknowledge()
+        self._labels.acknowledge()
+
+    def size_after(self, done: int) -> int:
+        size = 0
+        for work, ops in self._under_way:
+            size += work.size_after(min(done, len(ops)))
+            done = max(0, done - len(ops))
+        return size

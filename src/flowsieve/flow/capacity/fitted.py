@@ -118,8 +118,8 @@ class FittedTables:
                 )
                 exact = joined(exact, more)
         except TableFull:
-            again = update.touched | self._withheld.keys()  # also what is full and changes nothing by itself
-            self._coarse, self._withheld = was, {switch: [] for switch in again} | exact
+            self._coarse = was
+            self._withhold(update.touched, exact)
             raise
         self._withheld = {}
         for switch in sorted(was.keys() | self._coarse.keys()):
@@ -129,6 +129,15 @@ class FittedTables:
             if changes:
                 exact[switch] = changes
         return exact
+
+    def hold_back(self) -> None:
+        """Have what has changed since the last update be told by the next one; the aims stay as they were."""
+        update = self.compiler.update()
+        self._withhold(update.touched, joined(self._withheld, update.by_switch()))
+
+    def _withhold(self, touched: set[str], changes: Mapping[str, list[Change]]) -> None:
+        again = touched | self._withheld.keys()  # also what is full and changes nothing by itself
+        self._withheld = {switch: [] for switch in again} | dict(changes)
 
     @property
     def fit(self) -> Fit:

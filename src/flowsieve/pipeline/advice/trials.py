@@ -115,7 +115,7 @@ def indexes(load: TriedLoad) -> dict[str, IndexSection | LabelSection]:
     """The three ways; the one that the scenario has keeps its settings."""
     own, path, schema = load.setting.index, load.setting.path, load.setting.schema
     sample = load.earlier if len(load.earlier) else None
-    dz = own if isinstance(own, IndexSection) else regular_index(path, schema)
+    dz = replace(own, label_hosts=None) if isinstance(own, IndexSection) else regular_index(path, schema)
     receivers = own if isinstance(own, ReceiverSection) else ReceiverSection(path, schema, RECEIVERS_HEADER)
     if receivers.sets is None:
         receivers = replace(receivers, sets=_learned(load))

@@ -253,9 +253,10 @@ class CallHandler:
 
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
-        told = Welcome(
-            call.host, service.state.plan, service.encoding.tag, group, self.interface, self.leases.seconds
-        )
+        tag, state = service.encoding.tag, service.state
+        told = Welcome(call.host, state.plan, tag, group, self.interface, self.leases.seconds)
+        if state.mixed and state.labels_events_of(call.host):
+            told = replace(told, tag=state.label_tag, dz_tag=tag)
         if self._keys is not None:
             keys = self._keys.keys(call.host, call.session)
             told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)
@@ -264,8 +265,8 @@ class CallHandler:
     async def _filters(self, call: Call) -> dict[str, Any]:
         """What is new to a publisher's host of others' filters; where nothing is, it waits for a part of its lease."""
         publishers = self.service.publishers
-        if publishers is None:
-            raise BadInput("packets say what is in them here, and publishers need no filters")
+        if publishers is None or not self.service.state.labels_events_of(call.host):
+            raise BadInput(f"packets of host {call.host!r} say what is in them, and it needs no filters")
         patience = min(call.deadline or DEADLINE_SECONDS, self.service.filter_lease / ASKS)
         page = await publishers.ask(call.host, call.session, call.held, patience)
         return page.to_json()

@@ -13,6 +13,7 @@ from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.publishers import Publishers
 from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.diff import growth
 from flowsieve.flow.guard import Refusals
@@ -48,7 +49,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
-        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers)}),
+        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers, state)}),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -66,9 +67,16 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
     }
 
 
-def publishers(known: Publishers) -> dict[str, Any]:
-    """The version of what publishers have to know, and those that do not hold it, with the reason."""
-    return {"version": known.version, "behind": known.behind}
+def publishers(known: Publishers, state: ControlState) -> dict[str, Any]:
+    """The version of what publishers have to know, and those that do not hold it, with the reason.
+
+    Where not all hosts label what they publish, it says who does; where hosts are in other sets than the operator has
+    chosen, that they are.
+    """
+    others = {} if known.other_sets is None else {"other_sets": known.other_sets}
+    hosts = filter(state.labels_events_of, state.topology.hosts)
+    labelled = {"labelled": sorted(hosts)} if state.mixed else {}
+    return {"version": known.version, "behind": known.behind, **labelled, **others}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""What an operator may choose of a control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flowsieve.errors import BadInput
+from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.sample import EventSample
+from flowsieve.network.host_patterns import HostPatterns
+from flowsieve.network.topology import Topology
+
+DEFAULT_BUDGET = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator may choose; the defaults suit a network without tight tables.
+
+    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
+    so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
+    things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
+    interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
+    """
+
+    budget: int = DEFAULT_BUDGET
+    capacity: int | None = None
+    tables: Tables = Tables.OVERLAY
+    sample: EventSample | None = None
+    reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
+    labelled: bool = False
+    label_hosts: HostPatterns | None = None
+
+    def __post_init__(self) -> None:
+        if self.label_hosts is not None and not self.labelled:
+            raise BadInput("some hosts' packets name their receivers, and none do; right is labelled = True")
+
+    def room(self, topology: Topology) -> int | None:
+        """How many entries for events a switch of a network has room for, if that is bounded."""
+        whole = self.capacity
+        return None if whole is None else max(min(whole, 1), whole - self.reserve(topology))
