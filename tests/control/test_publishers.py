@@ -37,7 +37,11 @@ class Gates:
     def __init__(self, can: bool) -> None:
         self._can = can
         self.closed: set[str] = set()
+        self.unready: set[str] = set()
         self.follow = asyncio.Event()
+
+    def ready(self, host: str) -> bool:
+        return host not in self.unready
 
     def shut(self, host: str) -> bool:
         if self._can:
@@ -372,5 +376,18 @@ def test_after_a_restart_all_of_it_is_told_anew() -> None:
         assert (await other.ask()).anew
         await other.ask()
         assert other.wanted(1) == {"sub"}
+
+    run(story)
+
+
+def test_a_host_is_told_nothing_before_its_port_lets_in_what_follows_from_it() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        world.gates.unready.add("pub")
+        with pytest.raises(Busy, match="has not heard yet whom the host may address"):
+            await world.ask()
+        world.gates.unready.clear()
+        assert (await world.ask()).anew
 
     run(story)

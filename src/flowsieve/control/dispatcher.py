@@ -18,6 +18,7 @@ from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watche
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.policy_change import go_over
 from flowsieve.control.publishers import Publishers
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.repair.failover import Failover
@@ -100,6 +101,9 @@ class Dispatcher:
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
         self.publishers = self._publishers() if state.labelled else None
+        self._drain = drain
+        if state.labelled and core.ledger.policy != state.settings.policy:
+            core.formerly = core.ledger.policy
         self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
@@ -178,6 +182,8 @@ class Dispatcher:
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self._failover.run())
         self._core.tasks.start(self.scribe.run())
+        if self.publishers is not None:
+            self._core.tasks.start(go_over(self._core, self._fleet, self.publishers, self._drain))
         return self
 
     async def __aexit__(

@@ -41,6 +41,10 @@ NUMBER_CHARACTERS = 6  # of a receiver's number, and what is around it
 class Gates(Protocol):
     """What lets a host's labels in at its port."""
 
+    def ready(self, host: str) -> bool:
+        """Whether all labels are let in that the host is about to send, by what it would be told now."""
+        ...
+
     def shut(self, host: str) -> bool:
         """Whether they can be, and are from now on, to be dropped."""
         ...
@@ -135,6 +139,10 @@ class Publishers:
 
     async def ask(self, host: str, session: str, held: HeldVersion | None, patience: float) -> FilterPage:
         """What a host is told that holds so much: at once if something is new, else when it is, or patience ends."""
+        if not self._gates.ready(host):
+            raise Busy(
+                "the switch of this host has not heard yet whom the host may address; ask again in a second"
+            )
         known = self._greeted(host, session, held)
         start = self._note(known, held)
         page = self._next(host, known, start)

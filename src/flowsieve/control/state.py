@@ -17,6 +17,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.tables.labelled import LabelledTables
 from flowsieve.flow.view import NetworkView
@@ -43,7 +44,7 @@ class Settings:
     `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
-    interests.
+    interests. `policy`: which hosts a publisher may address then.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -52,6 +53,7 @@ class Settings:
     sample: EventSample | None = None
     reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
     labelled: bool = False
+    policy: SendPolicy = EVERYBODY
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""
@@ -339,6 +341,7 @@ class ControlState:
             tables,
             tuple(self.advertisements.values()),
             tuple(self.subscriptions.values()),
+            policy=self.settings.policy,
         )
 
     def publishes(self, host: str) -> list[Interest]:
@@ -356,7 +359,7 @@ class ControlState:
         """Tables for the network and the trees as they are, without any interest."""
         room = self.settings.room(self.topology)
         if self.labelled:
-            return LabelledTables(self.topology, self.trees, self.labels, room)
+            return LabelledTables(self.topology, self.trees, self.labels, room, self.settings.policy)
         return FittedTables(Compiler(self.topology, self.trees, self.settings.tables), room)
 
     def _one_tree(self, topology: Topology) -> TreeMap:

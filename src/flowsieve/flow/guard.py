@@ -1,22 +1,25 @@
 """The guard of a switch: which events it takes in at which port, before its content entries see them.
 
-A host's port takes in what the host has advertised, from its own address, so many events a second. A port to another
-switch takes in all: what comes there was let in before. A port that nobody knows takes in nothing.
+A host's port takes in what the host has advertised, from its own address, so many events a second; where packets name
+their receivers, those that name nobody whom the host may not address. A port to another switch takes in all: what comes
+there was let in before. A port that nobody knows takes in nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from flowsieve.errors import BadInput
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.punt import MAX_RATE
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.host_groups import host_addresses
-from flowsieve.header.match import PrefixMatch
+from flowsieve.header.match import PREFIX_MASKS, Masked, PrefixMatch
+from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
 from flowsieve.network.topology import EndpointKind, Topology
@@ -25,6 +28,10 @@ GUARD_PRIORITY = (
     1900  # of what comes in anywhere; one more for a port that is named, two for what its host may send
 )
 MOST_PREFIXES = 16  # a port
+LEAST_IN_SET = 102  # hosts that have bits behind one number of a set, at least
+
+Admitted = Prefix | Masked  # addresses that events are sent to
+Labelled = Mapping[str, tuple[Masked, ...]]  # what the labels of each host may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class Gate:
 
     port: int
     source: Prefix | None
-    admitted: tuple[Prefix, ...]
+    admitted: tuple[Admitted, ...]
     rate: int = 0
 
     def __post_init__(self) -> None:
@@ -73,10 +80,10 @@ class Guard:
             if not self.group.covers(part):
                 raise BadInput(f"a guard is for {part}, which is not in {self.group}")
         for gate in self.gates:
-            for prefix in gate.admitted:
-                if not any(part.covers(prefix) for part in self.within):
+            for some in gate.admitted:
+                if not any(_covers(part, some) for part in self.within):
                     told = " or ".join(map(str, self.within)) or "any part of it"
-                    raise BadInput(f"port {gate.port} is to take in {prefix}, which is not in {told}")
+                    raise BadInput(f"port {gate.port} is to take in {some}, which is not in {told}")
 
     @property
     def within(self) -> tuple[Prefix, ...]:
@@ -118,8 +125,12 @@ def guard_of(
     advertised: Mapping[str, DzSet],
     settings: GuardSettings | None,
     owner: Owner = SOLE,
+    labels: Labelled | None = None,
 ) -> Guard:
-    """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings."""
+    """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings.
+
+    `labels` are those that each host which has advertised something may send, where a policy tells them.
+    """
     group, part = encoding.tag.group, owner.part
     parts = None if part == WHOLE else _prefixes(encoding, part)
     if settings is None:
@@ -131,13 +142,25 @@ def guard_of(
         Gate(
             end.port,
             settings.sources.get(name),
-            _prefixes(encoding, DzSet(coarsened(advertised.get(name, EMPTY), settings.prefixes)) & part),
+            _prefixes(encoding, DzSet(coarsened(advertised.get(name, EMPTY), settings.prefixes)) & part)
+            if labels is None
+            else labels.get(name, ()),
             settings.rate,
         )
         for name, end in ends.items()
         if end.kind is EndpointKind.HOST
     ]
     return Guard(group, False, tuple(gates), (*linked, *others), owner.number, parts)
+
+
+def labels_of(hosts: Iterable[str], labels: ReceiverLabels, policy: SendPolicy) -> Labelled:
+    """What the labels of some hosts may be: for each set, those that name nobody whom the host may not address."""
+    return {host: tuple(labels.none_but(policy.reached(host, labels.hosts)).values()) for host in hosts}
+
+
+def sets_within(topology: Topology) -> int:
+    """How many sets the hosts of a network are in, at most: so many entries say which of them a host may address."""
+    return max(1, -(-len(topology.hosts) // LEAST_IN_SET))
 
 
 def most_entries(topology: Topology, prefixes: int) -> int:
@@ -162,6 +185,22 @@ def known_sources(topology: Topology, family: int) -> dict[str, Prefix]:
         host: Prefix.parse(own.ipv6 if family == 6 else own.ipv4)
         for host, own in host_addresses(topology).items()
     }
+
+
+def asked_of(some: Admitted) -> Masked:
+    """The bits of an address that tell whether it is one of these."""
+    if isinstance(some, Masked):
+        return some
+    return Masked(some.family, some.first, PREFIX_MASKS[some.family][some.length])
+
+
+def _covers(part: Prefix, some: Admitted) -> bool:
+    whole, asked = asked_of(part), asked_of(some)
+    return (
+        part.family == asked.family
+        and asked.mask & whole.mask == whole.mask
+        and asked.value & whole.mask == whole.value
+    )
 
 
 def _prefixes(encoding: Encoding, cells: DzSet) -> tuple[Prefix, ...]:

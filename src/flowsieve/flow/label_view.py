@@ -10,6 +10,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Deliveries, Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.others import Others
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.network.topology import Topology
@@ -60,6 +61,9 @@ class TreeView(Protocol):
     def wanted(self, host: str, values: Mapping[str, object]) -> list[Interest]:
         """The subscriptions of others that an event of a host matches."""
 
+    def may_send(self, publisher: str, host: str) -> bool:
+        """Whether the operator lets one host address another; its port drops what it may not send."""
+
     def way(self, publisher: str, host: str) -> list[tuple[str, int]]:
         """The switches from one host to another on the tree, each with the port that it sends out of."""
 
@@ -71,6 +75,9 @@ class OnTree:
 
     def wanted(self: TreeView, host: str, values: Mapping[str, object]) -> list[Interest]:
         return [each for each in self.subscriptions if each.endpoint != host and each.holds(values, ())]
+
+    def may_send(self, publisher: str, host: str) -> bool:
+        return True
 
     def way(self: TreeView, publisher: str, host: str) -> list[tuple[str, int]]:
         ends = self.topology.hosts
@@ -95,10 +102,14 @@ class LabelView(OnTree):
     subscriptions: Collection[Interest]
     deliveries: Deliveries = field(default_factory=dict)
     others: Mapping[str, Others] = field(default_factory=dict)
+    policy: SendPolicy = EVERYBODY
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         receivers = dict.fromkeys(each.endpoint for each in self.wanted(host, values))
-        return [Label(0, address) for address in self.labels.addresses(receivers)]
+        return [Label(0, address) for address in self.labels.addresses(self.policy.reached(host, receivers))]
+
+    def may_send(self, publisher: str, host: str) -> bool:
+        return self.policy.allows(publisher, host)
 
     @property
     def group(self) -> Prefix:

@@ -15,7 +15,7 @@ from functools import partial
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
-from flowsieve.control.memory.journal import Found
+from flowsieve.control.memory.journal import Allowed, Found
 from flowsieve.control.memory.kept_claim import KeptClaim
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import recover, snapshot
@@ -91,6 +91,7 @@ class Daemon:
             "guard",
             "guard_rate",
             "failover",
+            "policy",
         ):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
@@ -139,6 +140,12 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
+        if not config.finds_hosts:
+            service.policy.check(state.topology.hosts)
+        if ledger.policy != service.policy:  # before anybody is told by the one of now
+            either = ledger.policy | service.policy if state.advertisements else service.policy
+            await journal.append([Allowed(either)])
+            ledger.allow(either)
         secret = kept_secret(site.folder / "secret")
         tokens = Tokens(secret, state.topology)
         site.tell_tokens(tokens)

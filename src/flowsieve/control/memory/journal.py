@@ -15,6 +15,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, BadJournal
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
@@ -92,7 +93,14 @@ class Keyed:
     at: float
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """No publisher addresses others than a policy lets it, or has to learn that it may not."""
+
+    policy: SendPolicy
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Allowed
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -170,6 +178,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "keyed", "stage": stage, "at": at}
         case Found(topology):
             return {"kind": "found", "network": topology_to_json(topology)}
+        case Allowed(policy):
+            return {"kind": "allowed", "policy": policy.to_json()}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -194,6 +204,8 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Keyed(int(data["stage"]), float(data["at"]))
             case "found":
                 return Found(topology_from_json(data["network"]))
+            case "allowed":
+                return Allowed(SendPolicy.from_json(data["policy"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")

@@ -10,6 +10,7 @@ from typing import Any
 
 from flowsieve.content.filter import Filter
 from flowsieve.control.memory.journal import (
+    Allowed,
     Asked,
     Bounded,
     Entry,
@@ -35,6 +36,7 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dz import Dz
 from flowsieve.network.host_places import HostPlaces
@@ -67,6 +69,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         "sessions": ledger.to_json(),
         "promised": ledger.promised,
         "keyed": [ledger.key_stage, ledger.keyed_at],
+        "allowed": ledger.policy.to_json(),
     }
 
 
@@ -134,6 +137,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             ledger.promise(seconds)
         case Keyed(stage, at):
             ledger.keyed(stage, at)
+        case Allowed(policy):
+            ledger.allow(policy)
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
@@ -203,6 +208,7 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         if "keyed" in data:
             stage, at = data["keyed"]
             ledger.keyed(int(stage), float(at))
+        ledger.allow(SendPolicy.from_json(data.get("allowed")))
         return state, ledger
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None

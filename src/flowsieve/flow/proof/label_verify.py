@@ -135,6 +135,8 @@ def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
         at.setdefault((fault.switch, fault.port), []).append(fault)
     for publisher in sorted({each.endpoint for each in view.advertisements}):
         for host in sorted({each.endpoint for each in view.subscriptions} - {publisher}):
+            if not view.may_send(publisher, host):
+                continue  # what it sends there is dropped at its own port, and owed to nobody
             place = view.labels.place(host)
             own = cube_of(view.labels.group(place.set))
             (bit,) = view.labels.masks([host]).values()

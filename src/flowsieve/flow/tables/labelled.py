@@ -14,6 +14,7 @@ from flowsieve.flow.diff import Change, Ports
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.tables.receiver_tables import receiver_tables
 from flowsieve.header.receivers import ReceiverLabels
@@ -29,10 +30,15 @@ class LabelledTables:
     weights, fit = BY_VOLUME, Fit()
 
     def __init__(
-        self, topology: Topology, trees: TreeMap, labels: ReceiverLabels, capacity: int | None
+        self,
+        topology: Topology,
+        trees: TreeMap,
+        labels: ReceiverLabels,
+        capacity: int | None,
+        policy: SendPolicy = EVERYBODY,
     ) -> None:
         self._topology, self._labels, self._trees = topology, labels, trees
-        self.filters = PublisherFilters()
+        self.filters = PublisherFilters(policy)
         self.capacity: Mapping[str, int] = (
             {} if capacity is None else dict.fromkeys(topology.switches, capacity)
         )

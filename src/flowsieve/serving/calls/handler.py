@@ -286,6 +286,8 @@ class CallHandler:
         there = self.service.state.subscriptions.get(request.id)
         if request.op is Op.SUBSCRIBE and there is not None:
             answer["dz"] = there.dz.texts()
+            if self.service.state.labelled and (others := self.service.state.filters.forbidden(there)):
+                answer["forbidden"] = others
         return answer
 
     async def _again(self, record: RequestRecord, call: Call) -> None:

@@ -48,7 +48,11 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
-        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers)}),
+        **(
+            {}
+            if dispatcher.publishers is None
+            else {"publishers": publishers(dispatcher, dispatcher.publishers)}
+        ),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -66,9 +70,11 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
     }
 
 
-def publishers(known: Publishers) -> dict[str, Any]:
-    """The version of what publishers have to know, and those that do not hold it, with the reason."""
-    return {"version": known.version, "behind": known.behind}
+def publishers(dispatcher: Dispatcher, known: Publishers) -> dict[str, Any]:
+    """The version of what publishers have to know, those that do not hold it, with the reason, and whom each may not
+    address of those who want what it advertises."""
+    forbidden = dispatcher.state.filters.all_forbidden()
+    return {"version": known.version, "behind": known.behind, "forbidden": forbidden}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -151,6 +157,7 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     guarded = dispatcher.guard_of(home).entries
     with dispatcher.supposed(request) as outcome:
         more = dispatcher.guard_of(home).entries - guarded
+        forbidden = forbidden_to(dispatcher, request)
     return {
         "entries": {switch: growth(changes) for switch, changes in outcome.changes.items()},
         "guard": {home: more} if more else {},
@@ -161,9 +168,21 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
         },
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
         "told": sorted(outcome.told),
+        "forbidden": forbidden,
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,
     }
+
+
+def forbidden_to(dispatcher: Dispatcher, request: Request) -> list[str]:
+    """The hosts that want what is asked for, or have it, and that a policy keeps from talking to the host that asks."""
+    state = dispatcher.state
+    there = state.interests(request.op.side).get(request.id)
+    if not state.labelled or there is None:
+        return []
+    if request.op is Op.SUBSCRIBE:
+        return state.filters.forbidden(there)
+    return state.filters.all_forbidden().get(request.endpoint, [])
 
 
 def check_host(network: Topology, host: str) -> None:
