@@ -55,8 +55,10 @@ class App(threading.Thread):
         work: Callable[[Client], Awaitable[None]],
         publishes: bool,
         token: str = "",
+        control: str | None = None,
     ) -> None:
         super().__init__(name=f"app on {host}", daemon=True)
+        self._control = control or f"unix:{lab.requests}"
         self.host = host
         self.publishes = publishes
         self.stats = Stats()
@@ -73,7 +75,7 @@ class App(threading.Thread):
             self.failure = error
 
     async def _talk(self) -> None:
-        async with connect(f"unix:{self._lab.requests}", self.host, self._token) as client:
+        async with connect(self._control, self.host, self._token) as client:
             work = asyncio.ensure_future(self._work(client))
             while not self._ended.is_set() and not work.done():
                 await asyncio.sleep(0.02)
@@ -112,6 +114,7 @@ class Traffic:
         self.cut_off: set[str] = set()  # hosts that are gone for good
         self.apps: list[App] = []
         self.new_ports: set[str] = set()  # interfaces of cables that were plugged in beside those of the lab
+        self.control = f"unix:{lab.requests}"  # how applications reach their controller
         self._untaken = untaken(lab)
         self._random = random.Random(1)
 
@@ -168,7 +171,7 @@ class Traffic:
     async def _begin(
         self, host: str, work: Callable[[Client], Awaitable[None]], began: threading.Event, publishes: bool
     ) -> None:
-        app = App(self.lab, host, work, publishes, self.token(host))
+        app = App(self.lab, host, work, publishes, self.token(host), self.control)
         self.apps.append(app)
         async with asyncio.timeout(PATIENCE):
             while not began.is_set():

@@ -100,7 +100,16 @@ class Allowed:
     policy: SendPolicy
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Allowed
+@dataclass(frozen=True, slots=True)
+class Homed:
+    """A host is about to move; its token is that of the port where it was, by the switch's own number."""
+
+    host: str
+    switch: str
+    number: int
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Allowed | Homed
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -180,6 +189,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "found", "network": topology_to_json(topology)}
         case Allowed(policy):
             return {"kind": "allowed", "policy": policy.to_json()}
+        case Homed(host, switch, number):
+            return {"kind": "homed", "host": host, "switch": switch, "number": number}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -206,6 +217,8 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Found(topology_from_json(data["network"]))
             case "allowed":
                 return Allowed(SendPolicy.from_json(data["policy"]))
+            case "homed":
+                return Homed(data["host"], data["switch"], int(data["number"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")

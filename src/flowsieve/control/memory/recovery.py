@@ -15,6 +15,7 @@ from flowsieve.control.memory.journal import (
     Bounded,
     Entry,
     Found,
+    Homed,
     Keyed,
     Past,
     Promised,
@@ -70,6 +71,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         "promised": ledger.promised,
         "keyed": [ledger.key_stage, ledger.keyed_at],
         "allowed": ledger.policy.to_json(),
+        "homes": {host: list(place) for host, place in ledger.homes.items()},
     }
 
 
@@ -139,6 +141,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             ledger.keyed(stage, at)
         case Allowed(policy):
             ledger.allow(policy)
+        case Homed(host, switch, number):
+            ledger.homed(host, (switch, number))
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
@@ -209,6 +213,8 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
             stage, at = data["keyed"]
             ledger.keyed(int(stage), float(at))
         ledger.allow(SendPolicy.from_json(data.get("allowed")))
+        for host, (switch, number) in data.get("homes", {}).items():
+            ledger.homed(host, (switch, number))
         return state, ledger
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None
