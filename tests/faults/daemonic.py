@@ -178,7 +178,7 @@ class Daemonic(Traffic):
     def matcher_of(self, host: str) -> int | None:
         """The process that matches for a host, if there is one."""
         with self.lab.inside(host):
-            peer = found(self.control, host)
+            peer = found(self.control_of(host), host)
         if peer is None:
             return None
         with peer:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from daemonic import RECEIVERS, Daemonic, daemonic
 from hatchery import Hatchery
+from proxy import Proxy
 from traffic import PATIENCE
 
 pytestmark = pytest.mark.real
@@ -132,5 +133,41 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
         await asked
         await there.subscribe("h3", "b < 100")
         assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_publisher_that_is_cut_off_waits_past_its_lease_and_holds_nobody_up_longer(
+    hatchery: Hatchery,
+) -> None:
+    """Its processes are alive; first nobody hears of the cut, then they do, and the controller is killed meanwhile."""
+
+    async def story(there: Daemonic) -> None:
+        proxy = Proxy(there.folder / "proxy", there.lab.requests)
+        await proxy.start()
+        there.controls["h0"] = f"unix:{proxy.path}"
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        for cut, filter in ((proxy.hang, "a < 100"), (proxy.block, "a < 50")):
+            await there.became_ready()
+            cut(True)
+            begin = time.monotonic()
+            if cut == proxy.block:
+                await there.stop_it(signal.SIGKILL)
+                await there.start()
+            await there.subscribe("h2", filter)
+            assert time.monotonic() - begin < LEASE  # a fifth of it, and a margin; not until the session ends
+            assert "h0" in (await there.ask("/v1/status"))["publishers"]["behind"]
+            count = len(there.wanted[0].got)
+            await asyncio.sleep(0.5)
+            assert len(there.wanted[0].got) == count  # it waits
+            cut(False)
+            async with asyncio.timeout(PATIENCE):
+                while len(there.wanted[0].got) == count:  # and what waited leaves
+                    await asyncio.sleep(0.02)
+        await there.subscribe("h3", "a < 50")
+        assert await there.judge() == 0
+        assert sum(app.stats.late for app in there.apps) == 0
+        await proxy.stop()
 
     play(story, hatchery)
