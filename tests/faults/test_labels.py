@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from daemonic import RECEIVERS, Daemonic, daemonic
@@ -132,6 +133,22 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
         await there.start()
         await asked
         await there.subscribe("h3", "b < 100")
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_applications_of_a_host_share_a_matcher_however_they_reach_the_controller(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        there.controls["h0"] = "inband"
+        await there.publish("h0")
+        with there.lab.inside("h0"):
+            names = Path("/proc/thread-self/net/unix").read_text()
+        doors = {line.split()[-1] for line in names.splitlines() if "flowsieve-matcher" in line}
+        assert len(doors) == 1 and there.matcher_of("h0") is not None
+        assert (await there.ask("/v1/status"))["publishers"]["behind"] == {}
         assert await there.judge() == 0
 
     play(story, hatchery)

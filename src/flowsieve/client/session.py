@@ -75,7 +75,8 @@ async def connect(
     connection = ControlConnection(transport_to(control, inside), host, token)
     try:
         welcome = Welcome.parse(await _greeted(connection, within))
-        client = Client(connection, welcome, inside, wire, MatcherLink(control, host, token, inside))
+        link = MatcherLink(control, host, token, inside, welcome.network)
+        client = Client(connection, welcome, inside, wire, link)
         try:
             connection.keep(welcome.lease)
             yield client
@@ -136,7 +137,13 @@ class Client:
     @property
     def stats(self) -> Stats:
         """What was sent, received, dropped and lost so far."""
-        return replace(self._stats, overflow=self._overflow + self._wire.dropped, late=self._sender.late)
+        sender = self._sender
+        return replace(
+            self._stats,
+            overflow=self._overflow + self._wire.dropped,
+            late=sender.late,
+            unsent=sender.unsent,
+        )
 
     # Publishing.
 

@@ -13,7 +13,7 @@ from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
-from flowsieve.protocol.limits import LONGEST_LEASE, PUBLISHER_BYTES
+from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
@@ -23,7 +23,8 @@ class Welcome:
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
     What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
-    publishes under, and `keys` what it signs with; both None where events are not signed.
+    publishes under, and `keys` what it signs with; both None where events are not signed. `network` tells this network
+    from others, however the controller is reached; empty where it has no name.
     """
 
     host: str
@@ -34,6 +35,7 @@ class Welcome:
     lease: float = 30.0
     publisher: bytes | None = None
     keys: EventKeys | None = None
+    network: str = ""
 
     @property
     def schema(self) -> Schema:
@@ -61,6 +63,7 @@ class Welcome:
             "lease": self.lease,
             "publisher": self.publisher.hex() if self.publisher is not None else None,
             "keys": self.keys.to_json() if self.keys is not None else None,
+            "network": self.network,
         }
 
     @classmethod
@@ -75,7 +78,9 @@ class Welcome:
             if not 0 < lease <= LONGEST_LEASE:
                 raise BadInput(f"a lease of {lease} seconds; right is up to {LONGEST_LEASE:g}")
             publisher, keys = _identity(data)
-            return cls(data["host"], plan, tag, data["address"], data["interface"], lease, publisher, keys)
+            network = str(data.get("network", ""))[:LONGEST_NAME]
+            where = data["address"], data["interface"]
+            return cls(data["host"], plan, tag, *where, lease, publisher, keys, network)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

@@ -254,7 +254,13 @@ class CallHandler:
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
         told = Welcome(
-            call.host, service.state.plan, service.encoding.tag, group, self.interface, self.leases.seconds
+            call.host,
+            service.state.plan,
+            service.encoding.tag,
+            group,
+            self.interface,
+            self.leases.seconds,
+            network=self._tokens.network if self._tokens is not None else "",
         )
         if self._keys is not None:
             keys = self._keys.keys(call.host, call.session)
