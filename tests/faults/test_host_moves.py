@@ -112,6 +112,26 @@ def test_a_host_that_moves_publishes_and_hears_where_it_is_now_and_others_miss_n
     play(story, hatchery, index)
 
 
+def test_a_host_of_a_switch_that_has_died_is_served_at_another(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h2", "a < 128")
+        async with there.outage():
+            there.lab.set_power(["s2"], on=False)
+            for near in ("s1", "s3"):
+                await there.down(("s2", near))
+            replug(there, "h2", "s2", "s0")
+            there.lab.set_link("s2", "h2", up=True)
+            async with asyncio.timeout(PATIENCE):
+                while (await there.ask("/v1/topology"))["hosts"]["h2"] != "s0":
+                    await asyncio.sleep(0.02)
+            await came(there, 0)
+        await there.subscribe("h2", "b < 10")
+        assert await there.compare() > 0  # it is not proved what a switch does that is away
+
+    play(story, hatchery, RECEIVERS)
+
+
 def test_nobody_takes_the_place_of_a_host_that_is_where_it_was_or_without_its_token(
     hatchery: Hatchery,
 ) -> None:

@@ -34,8 +34,9 @@ from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection, bridged
 from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.guard import Guard, Refusals
+from flowsieve.flow.guard import Gate, Guard, Refusals
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.others import Foreign, Others, PortSetting
 from flowsieve.flow.proof.proving import AnyView, proved
 from flowsieve.flow.proof.verify import Verdict
@@ -321,9 +322,22 @@ class Dispatcher:
             for switch, settings in zip(tables, ports, strict=True)
         }
         if self.state.labelled:
-            return replace(self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries)
+            labelled = replace(
+                self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries
+            )
+            return labelled if labelled.policy.open else self._with_gates(labelled)
         view = self.state.view(self.encoding, tables)
         return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
+
+    def _with_gates(self, view: LabelView) -> LabelView:
+        """A view with the ports that hold publishers to the policy; those that are silenced send nothing at all."""
+        core, gates, policy = self._core, dict[str, Gate](), view.policy
+        for switch, guard in self._fleet.guards.items():
+            for gate in guard.gates if switch in self._fleet.reachable else ():
+                host = view.topology.neighbour(switch, gate.port)
+                if host not in core.silenced:
+                    gates[host] = gate
+        return replace(view, gates=gates, policy=policy if core.formerly is None else policy | core.formerly)
 
     def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
         """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Deliveries, Flow
+from flowsieve.flow.guard import Gate
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.others import Others
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
@@ -91,7 +92,7 @@ class OnTree:
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelView(OnTree):
     """What a proof and an explanation look at where labels name receivers; a switch that `tables` does not name holds
-    nothing."""
+    nothing. `gates` are the ports of hosts that are held to the `policy`, as far as they are known."""
 
     topology: Topology
     tree: SpanningTree
@@ -103,6 +104,7 @@ class LabelView(OnTree):
     deliveries: Deliveries = field(default_factory=dict)
     others: Mapping[str, Others] = field(default_factory=dict)
     policy: SendPolicy = EVERYBODY
+    gates: Mapping[str, Gate] = field(default_factory=dict)
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         receivers = dict.fromkeys(each.endpoint for each in self.wanted(host, values))

@@ -1,7 +1,8 @@
 """Hosts that are plugged in elsewhere: one that shows its token at a free port is there, once its old port is down.
 
 The token says who it is, and the old port that nobody else can be: a host whose cable is where it was is not moved,
-whatever somebody with its token says. Its name, its token, its addresses and its bit in labels stay.
+whatever somebody with its token says. Where the old switch is away, all its links have to be down: nobody at it is
+connected to anybody then. The host's name, its token, its addresses and its bit in labels stay.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class HostMoves:
         if self._is_linked(place):
             return f"{host} shows its token there, and a switch was heard at that port"
         known = self._known(host)
-        if not self._is_down(known):
+        if not self._is_down(known) and not self._is_cut_off(known.switch):
             return f"{host} shows its token there, and nobody says that {known}, where it is known to be, is down"
         return None
 
@@ -77,6 +78,12 @@ class HostMoves:
         with suppress(TimeoutError, SwitchError, Refused):  # it is served when they do
             async with asyncio.timeout(SETTLE_SECONDS):
                 await dispatcher.settled(dispatcher.reachable)
+
+    def _is_cut_off(self, switch: str) -> bool:
+        """Whether a switch is away, and no link leads to it any more."""
+        state = self._dispatcher.state
+        links = {frozenset((switch, near)) for near in state.topology.linked(switch)}
+        return switch not in self._dispatcher.reachable and bool(links) and links <= state.down
 
     def _known(self, host: str) -> SwitchPort:
         topology = self._dispatcher.state.topology
