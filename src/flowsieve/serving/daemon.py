@@ -200,7 +200,7 @@ async def serving(config: Config, site: Site, *, take_over: bool = False) -> Asy
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:
                         daemon.explorer = explorer
-                        await _explored(daemon, explorer)
+                        await _exploring(daemon, explorer)
                         chores.append(explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
@@ -232,7 +232,7 @@ def _moves(dispatcher: Dispatcher, discoverer: Discoverer, tokens: Tokens, explo
     return HostMoves(dispatcher, tokens, explorer.become, discoverer.discovery.is_down, discoverer.is_linked)
 
 
-async def _explored(daemon: Daemon, explorer: Explorer) -> None:
+async def _exploring(daemon: Daemon, explorer: Explorer) -> None:
     """Have the network found, if it was not yet."""
     dispatcher = daemon.dispatcher
     if not dispatcher.state.found and daemon.fabric.standing_by is None:
