@@ -179,11 +179,21 @@ def test_an_event_that_the_host_cannot_send_is_told_and_keeps_no_other_from_leav
     async def story(sender: LabelSender, link: Link, wire: Wire) -> None:
         wire.fails = HostError("this host cannot send")
         sender.put({"x": 3}, b"")
+        sender.put({"x": 5}, b"")  # and nobody waits for this one
         with pytest.raises(HostError, match="cannot send"):
             await sender.left(1)
+        while sender.unsent != 2:
+            await asyncio.sleep(0)
         wire.fails = None
         sender.put({"x": 4}, b"")
-        await sender.left(2)
+        await sender.left(3)
         assert [each.values["x"] for each in wire.events()] == [4]
+        link.answers.clear()
+        sender.put({"x": 4}, b"")
+        waiting = asyncio.create_task(sender.left(4))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert (sender.sent, sender.unsent) == (4, 3)
 
     play(story)

@@ -180,7 +180,8 @@ def test_what_is_asked_of_the_controller_has_an_answer_with_labels_too(labelled:
             assert (priced["told"], priced["entries"], priced["fits"]) == (["ann"], {}, True)
             assert views.quote(service, "cy", "price > 600")["told"] == []
             status = views.status(service, {})
-            assert status["publishers"] == {"version": service.publishers.version, "behind": {}}
+            told = {"version": service.publishers.version, "behind": {}, "forbidden": {}}
+            assert status["publishers"] == told
             assert (status["subscriptions"], status["flows_max"]) == (1, 7)
 
     asyncio.run(story())

@@ -6,12 +6,23 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.control.memory.journal import Asked, Found, Past
+from flowsieve.control.discovery.findings import SwitchPort
+from flowsieve.control.discovery.growth import moved
+from flowsieve.control.memory.journal import (
+    Allowed,
+    Asked,
+    Found,
+    Homed,
+    Past,
+    entry_from_json,
+    entry_to_json,
+)
 from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import TableFull
+from flowsieve.flow.send_policy import MaySend, SendPolicy
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -71,18 +82,15 @@ def test_hosts_keep_their_bits_when_others_are_found_and_after_restarts() -> Non
     assert [(filter.text, hosts) for filter, hosts in kept.filters.held_by("h1")] == [("x < 5", ["a0"])]
 
 
-def test_a_tree_stays_as_it_is_where_its_tables_would_not_fit() -> None:
+def test_a_switch_without_room_for_labels_keeps_no_tree_from_being_mended() -> None:
     state = made()
-    need = max(state.size(switch) for switch in SMALL.switches)
-    small = made(capacity=need)
-    (edge, *_) = (frozenset(edge) for edge in small.trees.trees[0].edges)
-    before = small.trees
-    small.bounds = {}
-    for switch in SMALL.switches:
-        small._tables.bound(switch, small.size(switch) - 1)
-    outcome = small.rewire({edge})
-    assert isinstance(outcome.unmended, TableFull)
-    assert small.trees == before
+    for switch in SMALL.switches:  # on other trees some would need more
+        with pytest.raises(TableFull):
+            state.bound(switch, state.size(switch) - 1)
+    (edge, *_) = (frozenset(edge) for edge in state.trees.trees[0].edges)
+    outcome = state.rewire({edge})
+    assert outcome.unmended is None and set(outcome.changes) >= set(edge)
+    assert edge not in {frozenset(edge) for edge in state.trees.trees[0].edges}
 
 
 def test_a_switch_without_room_for_labels_refuses_no_interest_and_no_restart() -> None:
@@ -96,3 +104,17 @@ def test_a_switch_without_room_for_labels_refuses_no_interest_and_no_restart() -
     assert [each.wanted for each in ended.told["h1"]] == [False]
     kept, _ = recover(Past(snapshot(state, ledger)), made)
     assert (kept.bounds, kept.tables) == ({"s2": 1}, state.tables)
+
+
+def test_a_host_that_moves_keeps_its_bit_and_its_interests_and_all_of_it_is_remembered() -> None:
+    policy = SendPolicy((MaySend(("h1",), ("h*",)),))
+    asked = Asked(request(Op.SUBSCRIBE, "s", "h2"))
+    entries = [asked, Homed("h2", "s2", 3), Found(moved(SMALL, "h2", SwitchPort("s3", 9))), Allowed(policy)]
+    read = [entry_from_json(entry_to_json(each), SCHEMA) for each in entries]
+    state, ledger = recover(Past(None, read), made)
+    before = made().labels.place("h2")
+    for _ in range(2):
+        assert (state.topology.hosts["h2"], state.topology.number("s3", "h2")) == ("s3", 9)
+        assert (state.labels.place("h2"), set(state.subscriptions)) == (before, {"s"})
+        assert (ledger.homes, ledger.policy) == ({"h2": ("s2", 3)}, policy)
+        state, ledger = recover(Past(snapshot(state, ledger)), made)

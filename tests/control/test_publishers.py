@@ -13,7 +13,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import NoJournal
 from flowsieve.control.memory.scribe import Scribe
-from flowsieve.control.publishers import Publishers
+from flowsieve.control.publishers import ROWS, Publishers
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import Busy, Denied
@@ -37,7 +37,11 @@ class Gates:
     def __init__(self, can: bool) -> None:
         self._can = can
         self.closed: set[str] = set()
+        self.unready: set[str] = set()
         self.follow = asyncio.Event()
+
+    def ready(self, host: str) -> bool:
+        return host not in self.unready
 
     def shut(self, host: str) -> bool:
         if self._can:
@@ -372,5 +376,79 @@ def test_after_a_restart_all_of_it_is_told_anew() -> None:
         assert (await other.ask()).anew
         await other.ask()
         assert other.wanted(1) == {"sub"}
+
+    run(story)
+
+
+def test_a_host_is_told_nothing_before_its_port_lets_in_what_follows_from_it() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        world.gates.unready.add("pub")
+        with pytest.raises(Busy, match="has not heard yet whom the host may address"):
+            await world.ask()
+        world.gates.unready.clear()
+        assert (await world.ask()).anew
+
+    run(story)
+
+
+def test_no_matcher_comes_back_whose_place_was_taken_however_many_there_were() -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        for session in "abcd":
+            world.store = FilterStore(SCHEMA)
+            await world.ask(session=session)
+        for session in "abc":
+            with pytest.raises(Denied, match="another matcher"):
+                await world.ask(session=session)
+        await world.ask(session="d")
+
+    run(story)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_host_that_is_far_behind_is_told_page_by_page_and_may_publish_after_the_last(
+    together: bool,
+) -> None:
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        for _ in range(2):
+            await world.ask()
+        requests = [
+            Request(Op.SUBSCRIBE, f"s{n}", "sub", Filter.parse(f"x < 5 or x > {n / 1000}", SCHEMA))
+            for n in range(2 * ROWS + 1)
+        ]
+        for some in [requests] if together else [[each] for each in requests]:
+            world.publishers.follow(world.state.step(some).told)
+        holding = asyncio.create_task(world.publishers.holding(["pub"]))
+        pages = [await world.ask(LONG) for _ in range(3)]
+        assert [len(page.add) for page in pages] == [ROWS, ROWS, 1]
+        assert [page.lease for page in pages] == [0.0, 0.0, LEASE]
+        assert not any(page.anew for page in pages)
+        await world.ask()
+        await holding
+        assert world.wanted(7) == {"sub"}
+
+    run(story)
+
+
+def test_a_host_that_is_too_far_behind_is_told_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowsieve.control.publishers.NEWS", 10)
+
+    async def story() -> None:
+        world = World()
+        world.take(Op.ADVERTISE, "pub", "True")
+        for _ in range(2):
+            await world.ask()
+        ids = [world.take(Op.SUBSCRIBE, "sub", f"x < {n % 9 + 1}") for n in range(9)]
+        for id in ids[:4]:
+            world.end(Op.UNSUBSCRIBE, id, "sub")
+        first = await world.ask(LONG)
+        assert first.anew and len(first.add) == 5
+        assert (await world.ask(LONG)).lease == LEASE
+        assert (world.wanted(8), world.wanted(9)) == ({"sub"}, set())
 
     run(story)

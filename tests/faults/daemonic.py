@@ -24,6 +24,7 @@ from flowsieve.client.matcher_socket import found, process_of
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import environment
 from flowsieve.network.generators import generate
+from flowsieve.serving.calls.tokens import Tokens
 
 MARGIN = 0.3  # seconds around a fault in which a packet may be under way
 START_SECONDS = 60.0  # on a machine that has more to do
@@ -177,8 +178,11 @@ class Daemonic(Traffic):
 
     def matcher_of(self, host: str) -> int | None:
         """The process that matches for a host, if there is one."""
+        if not (self.state / "secret").exists():
+            return None
+        network = Tokens((self.state / "secret").read_bytes(), self.lab.topology).network
         with self.lab.inside(host):
-            peer = found(self.control, host)
+            peer = found(network, host)
         if peer is None:
             return None
         with peer:

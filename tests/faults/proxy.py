@@ -1,4 +1,4 @@
-"""A wire between the controller and a switch that can be cut: at once, in the middle of a message, or for long."""
+"""A wire to a switch or the controller that can be cut: at once, in the middle of a message, silently, or for long."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Proxy:
         self._switch = switch
         self._server: asyncio.Server | None = None
         self._blocked = False
+        self._passing = asyncio.Event()
+        self._passing.set()
         self._left: int | None = None  # bytes to the switch before the wire is cut
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -43,6 +45,13 @@ class Proxy:
         self._blocked = blocked
         if blocked:
             self.cut()
+
+    def hang(self, hanging: bool) -> None:
+        """Pass nothing on, or go on; connections stay, and nobody hears of it."""
+        if hanging:
+            self._passing.clear()
+        else:
+            self._passing.set()
 
     def cut_after(self, count: int) -> None:
         """Cut the wire once so many bytes more have gone to the switch."""
@@ -76,6 +85,7 @@ class Proxy:
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counted: bool) -> None:
         while data := await reader.read(1 << 16):
+            await self._passing.wait()
             last = counted and self._left is not None and len(data) >= self._left
             writer.write(data[: self._left] if last else data)
             await writer.drain()

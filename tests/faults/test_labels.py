@@ -7,10 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from daemonic import RECEIVERS, Daemonic, daemonic
 from hatchery import Hatchery
+from proxy import Proxy
 from traffic import PATIENCE
 
 pytestmark = pytest.mark.real
@@ -126,5 +128,57 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
         await asked
         await there.subscribe("h3", "b < 100")
         assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_applications_of_a_host_share_a_matcher_however_they_reach_the_controller(hatchery: Hatchery) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        there.controls["h0"] = "inband"
+        await there.publish("h0")
+        with there.lab.inside("h0"):
+            names = Path("/proc/thread-self/net/unix").read_text()
+        doors = {line.split()[-1] for line in names.splitlines() if "flowsieve-matcher" in line}
+        assert len(doors) == 1 and there.matcher_of("h0") is not None
+        assert (await there.ask("/v1/status"))["publishers"]["behind"] == {}
+        assert await there.judge() == 0
+
+    play(story, hatchery)
+
+
+def test_a_publisher_that_is_cut_off_waits_past_its_lease_and_holds_nobody_up_longer(
+    hatchery: Hatchery,
+) -> None:
+    """Its processes are alive; first nobody hears of the cut, then they do, and the controller is killed meanwhile."""
+
+    async def story(there: Daemonic) -> None:
+        proxy = Proxy(there.folder / "proxy", there.lab.requests)
+        await proxy.start()
+        there.controls["h0"] = f"unix:{proxy.path}"
+        await there.publish("h0")
+        await there.subscribe("h1", "a < 128")
+        for cut, filter in ((proxy.hang, "a < 100"), (proxy.block, "a < 50")):
+            await there.became_ready()
+            cut(True)
+            begin = time.monotonic()
+            if cut == proxy.block:
+                await there.stop_it(signal.SIGKILL)
+                await there.start()
+            await there.subscribe("h2", filter)
+            assert time.monotonic() - begin < LEASE  # a fifth of it, and a margin; not until the session ends
+            assert "h0" in (await there.ask("/v1/status"))["publishers"]["behind"]
+            count = len(there.wanted[0].got)
+            await asyncio.sleep(0.5)
+            assert len(there.wanted[0].got) == count  # it waits
+            cut(False)
+            async with asyncio.timeout(PATIENCE):
+                while len(there.wanted[0].got) == count:  # and what waited leaves
+                    await asyncio.sleep(0.02)
+        await there.subscribe("h3", "a < 50")
+        assert await there.judge() == 0
+        assert sum(app.stats.late for app in there.apps) == 0
+        await proxy.stop()
 
     play(story, hatchery)

@@ -115,6 +115,7 @@ class Traffic:
         self.cut_off: set[str] = set()  # hosts that are gone for good
         self.apps: list[App] = []
         self.new_ports: set[str] = set()  # interfaces of cables that were plugged in beside those of the lab
+        self.controls: dict[str, str] = {}  # the same of those hosts that have another way
         self._untaken = untaken(lab)
         self._random = random.Random(1)
 
@@ -171,7 +172,7 @@ class Traffic:
     async def _begin(
         self, host: str, work: Callable[[Client], Awaitable[None]], began: threading.Event, publishes: bool
     ) -> None:
-        app = App(self.lab, host, work, publishes, self.control, self.token(host))
+        app = App(self.lab, host, work, publishes, self.control_of(host), self.token(host))
         self.apps.append(app)
         async with asyncio.timeout(PATIENCE):
             while not began.is_set():
@@ -182,6 +183,10 @@ class Traffic:
     def token(self, host: str) -> str:
         """What a host shows to its controller; nothing, where that believes everybody."""
         return ""
+
+    def control_of(self, host: str) -> str:
+        """How the applications of a host reach their controller."""
+        return self.controls.get(host, self.control)
 
     def stop(self) -> None:
         """Have all applications end, whatever they are at."""

@@ -9,6 +9,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.send_policy import EVERYBODY, MaySend, SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dzset import WHOLE
 
@@ -25,11 +26,15 @@ def interest(host: str, text: str) -> Interest:
     return Interest("i", host, Filter.parse(text, SCHEMA), WHOLE)
 
 
-@given(steps, st.integers(1, 5))
+some = st.lists(st.sampled_from(HOSTS), min_size=1, max_size=2).map(tuple)
+rules = st.lists(st.builds(MaySend, some, some), max_size=3).map(tuple).map(SendPolicy)
+
+
+@given(steps, st.integers(1, 5), st.just(EVERYBODY) | rules)
 def test_steps_lead_every_publisher_to_what_it_has_to_know(
-    steps: list[tuple[Side, str, str, bool]], at_a_time: int
+    steps: list[tuple[Side, str, str, bool]], at_a_time: int, policy: SendPolicy
 ) -> None:
-    book = PublisherFilters()
+    book = PublisherFilters(policy)
     there: list[tuple[Side, str, str]] = []
     held: dict[str, set[tuple[str, str]]] = {host: set() for host in HOSTS}
     for number, (side, host, text, adding) in enumerate(steps, 1):
@@ -50,8 +55,10 @@ def test_steps_lead_every_publisher_to_what_it_has_to_know(
         for publisher in HOSTS:
             offers = [Filter.parse(t, SCHEMA) for s, h, t in there if s is Side.PUBLISHER and h == publisher]
             wants = {(t, h) for s, h, t in there if s is Side.SUBSCRIBER and h != publisher}
-            right = {(t, h) for t, h in wants if any(map(Filter.parse(t, SCHEMA).overlaps, offers))}
+            heard = {(t, h) for t, h in wants if any(map(Filter.parse(t, SCHEMA).overlaps, offers))}
+            right = {(t, h) for t, h in heard if policy.allows(publisher, h)}
             assert held[publisher] == right
+            assert set(book.all_forbidden().get(publisher, ())) == {h for _, h in heard - right}
             assert {(f.text, h) for f, hosts in book.held_by(publisher) for h in hosts} == right
 
 
@@ -76,3 +83,14 @@ def test_what_comes_and_goes_again_before_anybody_was_told_is_no_news() -> None:
     book.change(wanted, Side.SUBSCRIBER, adding=True)
     book.change(wanted, Side.SUBSCRIBER, adding=False)
     assert book.update() == {}
+
+
+def test_a_publisher_is_not_told_of_hosts_that_it_may_not_address_and_that_is_no_secret() -> None:
+    book = PublisherFilters(SendPolicy((MaySend(("h1",), ("h2",)),)))
+    for host in ("h1", "h2"):
+        book.change(interest(host, "True"), Side.PUBLISHER, adding=True)
+    wanted = interest("h3", "x < 3")
+    book.change(wanted, Side.SUBSCRIBER, adding=True)
+    assert (book.update(), list(book.concerned(wanted, Side.SUBSCRIBER))) == ({}, [])
+    assert book.forbidden(wanted) == ["h1", "h2"]
+    assert book.all_forbidden() == {"h1": ["h3"], "h2": ["h3"]}

@@ -166,6 +166,21 @@ def test_a_journal_is_about_contents_network_and_addresses_and_nothing_else(path
     assert len({base, *others}) == 7
 
 
+ONE_TREE = NETWORK.replace("trees = 2\n", "")
+LABELS = '[index]\nheader = "receivers"\n'
+RULE = '[[policy.may_send]]\nfrom = ["ann"]\nto = ["bob"]\n'
+
+
+def test_a_policy_says_whom_hosts_may_address_and_what_it_takes_is_counted(path: Path) -> None:
+    config, free = (read(path, SCHEMA + LABELS + ONE_TREE + more) for more in (RULE, ""))
+    policy = config.fresh(LAB).settings.policy
+    assert (policy.allows("ann", "bob"), policy.allows("bob", "ann")) == (True, False)
+    assert free.fresh(LAB).settings.policy.open
+    guards = config.guarding(lambda topology: {})(LAB)
+    assert guards is not None and free.guarding(lambda topology: {})(LAB) is None  # there is little room
+    assert config.service.entries(LAB, 9) > free.service.entries(LAB, 9)
+
+
 def test_packets_may_name_their_receivers(path: Path) -> None:
     config = read(path, SCHEMA + '[index]\nheader = "receivers"\n' + NETWORK.replace("trees = 2\n", ""))
     state = config.fresh(LAB)
@@ -179,6 +194,14 @@ def test_packets_may_name_their_receivers(path: Path) -> None:
         ('[index]\nheader = "bloom"\n', "a controller does not serve labels that are Bloom filters"),
         ('[index]\nheader = "receivers"\nbits = 3\n', "bits means nothing with header 'receivers'"),
         ('[index]\nheader = "receivers"\n' + NETWORK, "labels that name receivers go along one tree"),
+        (RULE, "packets name no hosts here, so no switch can tell to whom they are sent"),
+        (LABELS + "[policy]\n", "has no rule, so that nobody may send anything to anybody"),
+        (
+            LABELS + '[[policy.may_send]]\nfrom = "ann"\nto = ["bob"]\n',
+            "from is 'ann'; right is a list of hosts",
+        ),
+        (LABELS + "[controller]\nguard = false\n" + RULE, "nothing but the guard holds hosts to it"),
+        (LABELS + ONE_TREE + RULE.replace("bob", "bub"), "names host 'bub', and there is none"),
     ],
 )
 def test_what_labels_cannot_have_is_refused(path: Path, text: str, why: str) -> None:

@@ -89,15 +89,15 @@ async def _served(
     from flowsieve.matcher.filter_learner import FilterLearner, greeted
     from flowsieve.matcher.matcher import HostMatcher
 
-    door = taken(control, host)
-    if door is None:
-        tell(f"host {host} has a matcher already")
-        return 1
     connection = ControlConnection(transport_to(control), host, token)
+    door = None
     try:
         welcome = await greeted(connection)
         if not welcome.labelled:
             raise BadInput(f"packets of host {host} say what is in them, and it needs no matcher")
+        door = taken(welcome.network or control, host)
+        if door is None:
+            raise BadInput(f"host {host} has a matcher already")
         learner = FilterLearner(connection, welcome)
         learner.store.warm()
         matcher = HostMatcher(learner, welcome.schema, door)
@@ -107,6 +107,7 @@ async def _served(
         tell(str(error))
         return 1
     finally:
-        door.close()
+        if door is not None:
+            door.close()
         await connection.close()
     return 0

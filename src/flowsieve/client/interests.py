@@ -47,12 +47,14 @@ class Subscription(_Interest):
 
     At most `room` events wait; `overflow` counts those that found no room. Iteration ends when the subscription
     is cancelled; if it ends for another reason, that is raised. `checked` says whether losses are counted yet.
+    `forbidden` are the publishers of what it wants that may not send to this host, as the operator says.
     """
 
     def __init__(self, id: str, filter: Filter, room: int, cancel: Callable[[], Awaitable[None]]) -> None:
         super().__init__(id, filter, cancel)
         self.overflow = 0
         self.checked = False
+        self.forbidden: tuple[str, ...] = ()
         self.asked_at: float | None = time.monotonic()  # until the first event has come
         self._room = room
         self._events: deque[Event] = deque()

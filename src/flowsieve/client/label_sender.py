@@ -70,7 +70,7 @@ class LabelSender:
     ) -> None:
         self.advertised: dict[str, Filter] = {}
         self.signer: Signer | None = None
-        self.sent = self.late = 0
+        self.sent = self.late = self.unsent = 0
         self._schema, self._tag, self._wire, self._link = schema, tag, wire, link
         self._event_start = start_covered(MessageKind.EVENT, publisher)
         self._digest_start = start_covered(MessageKind.DIGEST, publisher)
@@ -107,8 +107,9 @@ class LabelSender:
         try:
             await self._out(waiting, LEAVE_SECONDS)
         finally:
-            with suppress(ValueError):
+            if waiting in self._row:
                 self._row.remove(waiting)
+                self.unsent += 1
 
     async def _out(self, waiting: _Waiting, within: float) -> None:
         """Wait until an event has left, for so many seconds."""
@@ -140,6 +141,8 @@ class LabelSender:
             await asyncio.gather(self._running, return_exceptions=True)
         if self._row:
             log.warning("%d events never left: nobody could say who wants them", len(self._row))
+            self.unsent += len(self._row)
+            self._row.clear()
         self._link.close()
 
     async def _run(self) -> None:
@@ -179,6 +182,7 @@ class LabelSender:
         try:
             self._send(event, receivers, matched)
         except HostError as error:
+            self.unsent += 1
             if waits is None:
                 log.warning("event %d never left: %s", event.seq, error)
             else:

@@ -19,10 +19,14 @@ TRIES = 5
 
 
 class MatcherLink:
-    """`ask` for whom events are. Where the matcher dies, a new one is found or started with the next question."""
+    """`ask` for whom events are. Where the matcher dies, a new one is found or started with the next question.
 
-    def __init__(self, control: str, host: str, token: str, inside: Inside) -> None:
+    All applications of a host in a `network` share one, whatever each calls the controller.
+    """
+
+    def __init__(self, control: str, host: str, token: str, inside: Inside, network: str = "") -> None:
         self._control, self._host, self._token, self._inside = control, host, token, inside
+        self._network = network or control
         self._peer: socket.socket | None = None
 
     async def open(self) -> None:
@@ -40,7 +44,7 @@ class MatcherLink:
     def _find(self) -> bool:
         if self._peer is None:
             with self._inside():
-                self._peer = found(self._control, self._host)
+                self._peer = found(self._network, self._host)
         return self._peer is not None
 
     async def ask(self, events: Sequence[Mapping[str, object]]) -> LabelAnswer:

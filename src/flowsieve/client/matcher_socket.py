@@ -25,16 +25,16 @@ MOST_EVENTS = 64  # of a question
 _CREDENTIALS = struct.Struct("3i")
 
 
-def name_of(control: str, host: str) -> str:
-    """The name of the socket, for a host of the network that a controller has."""
-    return f"\0flowsieve-matcher-{blake2b(f'{control} {host}'.encode(), digest_size=8).hexdigest()}"
+def name_of(network: str, host: str) -> str:
+    """The name of the socket, for a host of a network; by whatever way its applications reach the controller."""
+    return f"\0flowsieve-matcher-{blake2b(f'{network} {host}'.encode(), digest_size=8).hexdigest()}"
 
 
-def taken(control: str, host: str) -> socket.socket | None:
+def taken(network: str, host: str) -> socket.socket | None:
     """The socket of a new matcher; None if the host has one."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        made.bind(name_of(control, host))
+        made.bind(name_of(network, host))
         made.listen(64)
         made.setblocking(False)
         return made
@@ -43,11 +43,11 @@ def taken(control: str, host: str) -> socket.socket | None:
         return None
 
 
-def found(control: str, host: str) -> socket.socket | None:
+def found(network: str, host: str) -> socket.socket | None:
     """A connection to the host's matcher; None if there is none."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        made.connect(name_of(control, host))
+        made.connect(name_of(network, host))
         made.setblocking(False)
     except OSError:
         made.close()

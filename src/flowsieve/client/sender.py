@@ -19,6 +19,7 @@ class Sender(Protocol):
     advertised: dict[str, Filter]
     signer: Signer | None
     late: int  # events that left after the time until which they were known to reach all who want them
+    unsent: int  # events that were put and never left
 
     @property
     def sent(self) -> int:
@@ -51,7 +52,7 @@ class Sender(Protocol):
 class DirectSender:
     """Sends by a wire what an outbox makes of events."""
 
-    late = 0
+    late = unsent = 0  # what cannot leave is not taken
 
     def __init__(self, outbox: Outbox, wire: EventWire) -> None:
         self._outbox, self._wire = outbox, wire

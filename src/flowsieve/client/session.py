@@ -9,6 +9,7 @@ async with connect("http://127.0.0.1:7420", "h1", "token of h1") as client:
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -38,6 +39,8 @@ from flowsieve.protocol.event_keys import UNSIGNED, EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer
 from flowsieve.protocol.limits import MAX_NUMBER, PUBLISHER_BYTES
 from flowsieve.protocol.welcome import Welcome
+
+log = logging.getLogger(__name__)
 
 # What the environment says where nobody else does.
 CONTROL, HOST, TOKEN = "FLOWSIEVE_CONTROL", "FLOWSIEVE_HOST", "FLOWSIEVE_TOKEN"
@@ -73,7 +76,8 @@ async def connect(
     connection = ControlConnection(transport_to(control, inside), host, token)
     try:
         welcome = Welcome.parse(await _greeted(connection, within))
-        client = Client(connection, welcome, inside, wire, MatcherLink(control, host, token, inside))
+        link = MatcherLink(control, host, token, inside, welcome.network)
+        client = Client(connection, welcome, inside, wire, link)
         try:
             connection.keep(welcome.lease)
             yield client
@@ -132,7 +136,13 @@ class Client:
     @property
     def stats(self) -> Stats:
         """What was sent, received, dropped and lost so far."""
-        return replace(self._stats, overflow=self._overflow + self._wire.dropped, late=self._sender.late)
+        sender = self._sender
+        return replace(
+            self._stats,
+            overflow=self._overflow + self._wire.dropped,
+            late=sender.late,
+            unsent=sender.unsent,
+        )
 
     # Publishing.
 
@@ -192,9 +202,16 @@ class Client:
         try:
             answer = await self._connection.ask("sub", filter=filter)
             subscription.id, dz = _field(answer, "id"), DzSet.of(_field(answer, "dz"))
+            subscription.forbidden = tuple(answer.get("forbidden", ()))
         except BaseException:
             self._close(name)
             raise
+        if subscription.forbidden:
+            log.warning(
+                "%s: %s may not send to this host, by the operator's policy",
+                filter,
+                ", ".join(subscription.forbidden),
+            )
         self._connection.held += 1
         asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._confirm, name, dz)
         return subscription

@@ -17,6 +17,7 @@ class Stats:
     what a subscription's full queue, or the host's receive buffer, had no room for.
     `lost`: packets wanted that were sent and never came. `unchecked`: events for which nobody could tell.
     `late`: events published after the time until which it was known who wants them, since the process was stopped.
+    `unsent`: events published that never left this host, whether or not somebody waited for them to.
     """
 
     sent: int = 0
@@ -32,6 +33,7 @@ class Stats:
     lost: int = 0
     unchecked: int = 0
     late: int = 0
+    unsent: int = 0
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)

@@ -11,8 +11,9 @@ from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.flow.entry import Deliver
-from flowsieve.flow.guard import Guard, GuardSettings, guard_of
+from flowsieve.flow.guard import Guard, GuardSettings, guard_of, labels_of
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.network.topology import Topology
@@ -79,6 +80,7 @@ class Core:
     tasks: Tasks = field(default_factory=Tasks)
     unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards
     silenced: set[str] = field(default_factory=set)  # hosts whose events are dropped at their ports
+    formerly: SendPolicy | None = None  # what ports let in as well, until publishers know the policy of now
 
     def punts_of(self, switch: str) -> Sequence[Punt]:
         """The service entries of a switch: each of its ports has a limit of its own."""
@@ -99,8 +101,12 @@ class Core:
         settings = self.guarding(topology) if switch not in self.unguarded else None
         advertised = self.state.advertised_at(switch) if settings is not None else {}
         advertised = {host: dz for host, dz in advertised.items() if host not in self.silenced}
-        state = self.state
-        return guard_of(topology, switch, self.encoding, advertised, settings, state.owner, state.label_group)
+        state, policy = self.state, self.state.settings.policy
+        if self.formerly is not None:
+            policy |= self.formerly
+        allowed = None if policy.open else labels_of(advertised, state.labels, policy)
+        labels, owner = state.label_group, state.owner
+        return guard_of(topology, switch, self.encoding, advertised, settings, owner, labels, allowed)
 
     @property
     def encodings(self) -> tuple[Encoding, ...]:

@@ -18,6 +18,7 @@ from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watche
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
+from flowsieve.control.policy_change import go_over
 from flowsieve.control.publishers import Publishers
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.repair.failover import Failover
@@ -33,7 +34,7 @@ from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection, bridged
 from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.guard import Guard, Refusals
+from flowsieve.flow.guard import Gate, Guard, Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.mixed_view import MixedView
@@ -105,6 +106,9 @@ class Dispatcher:
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
         self.publishers = self._publishers() if state.labelled else None
+        self._drain = drain
+        if state.labelled and core.ledger.policy != state.settings.policy:
+            core.formerly = core.ledger.policy
         self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
@@ -183,6 +187,8 @@ class Dispatcher:
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self._failover.run())
         self._core.tasks.start(self.scribe.run())
+        if self.publishers is not None:
+            self._core.tasks.start(go_over(self._core, self._fleet, self.publishers, self._drain))
         return self
 
     async def __aexit__(
@@ -339,7 +345,18 @@ class Dispatcher:
             switch: Others(each.entries, _without(each.ports, around_dead.get(switch, ())))
             for switch, each in others.items()
         }
-        return replace(self.state.label_view(tables), others=carrying, deliveries=self._fleet.deliveries)
+        view = replace(self.state.label_view(tables), others=carrying, deliveries=self._fleet.deliveries)
+        return view if view.policy.open else self._with_gates(view)
+
+    def _with_gates(self, view: LabelView) -> LabelView:
+        """A view with the ports that hold publishers to the policy; those that are silenced send nothing at all."""
+        core, gates, policy = self._core, dict[str, Gate](), view.policy
+        for switch, guard in self._fleet.guards.items():
+            for gate in guard.gates if switch in self._fleet.reachable else ():
+                host = view.topology.neighbour(switch, gate.port)
+                if host not in core.silenced:
+                    gates[host] = gate
+        return replace(view, gates=gates, policy=policy if core.formerly is None else policy | core.formerly)
 
     def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
         """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""

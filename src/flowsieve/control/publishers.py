@@ -16,9 +16,11 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Protocol
 
 from flowsieve.control.core import Core
@@ -34,12 +36,18 @@ ROWS = 2000  # filters on a page
 QUICK_SECONDS = 0.005  # in which all filters may be told to one host, as often as it asks
 REST = 20  # times as long as it takes beyond that, before it is told again
 REPLACED = "another matcher of this host has taken the place of this one"
+NEWS = 100_000  # changes that are kept for a host; one that is further behind is told all of it
+SESSIONS = 256  # of a host that others have taken the place of, and that are not to come back
 PAGE_CHARACTERS = 200_000  # of filters and their receivers on a page
 NUMBER_CHARACTERS = 6  # of a receiver's number, and what is around it
 
 
 class Gates(Protocol):
     """What lets a host's labels in at its port."""
+
+    def ready(self, host: str) -> bool:
+        """Whether all labels are let in that the host is about to send, by what it would be told now."""
+        ...
 
     def shut(self, host: str) -> bool:
         """Whether they can be, and are from now on, to be dropped."""
@@ -63,7 +71,7 @@ class _Publisher:
 
     promised: float
     session: str = ""
-    replaced: str = ""
+    replaced: deque[str] = field(default_factory=lambda: deque(maxlen=SESSIONS))
     others: float = 0.0
     held: int | None = None  # None: nothing of this epoch
     since: int = 0  # the version of which it was told all; what it held before does not count
@@ -115,15 +123,17 @@ class Publishers:
         return found
 
     def follow(self, told: Mapping[str, Sequence[FilterChange]]) -> None:
-        """A step of the state has news for some publishers."""
-        if not told:
-            return
-        self.version += 1
+        """A step of the state has news for some publishers: a version, or several where that would be a long page."""
+        first = self.version + 1
         for host, changes in told.items():
             known = self._publisher(host)
-            known.newest = self.version
-            if known.held is not None or known.pages is not None:  # else it gets all of it anyway
-                known.news += [(self.version, change) for change in changes]
+            for version, some in enumerate(_pages(changes), first):
+                self.version = max(self.version, version)
+                known.newest = version
+                if known.held is not None or known.pages is not None:  # else it gets all of it anyway
+                    known.news += [(version, change) for change in some]
+            if len(known.news) > NEWS:
+                known.begin()
             known.stirred.set()
 
     def begin_anew(self) -> None:
@@ -136,6 +146,10 @@ class Publishers:
 
     async def ask(self, host: str, session: str, held: HeldVersion | None, patience: float) -> FilterPage:
         """What a host is told that holds so much: at once if something is new, else when it is, or patience ends."""
+        if not self._gates.ready(host):
+            raise Busy(
+                "the switch of this host has not heard yet whom the host may address; ask again in a second"
+            )
         known = self._greeted(host, session, held)
         start = self._note(known, held)
         page = self._next(host, known, start)
@@ -167,12 +181,14 @@ class Publishers:
         The first one that we hear of is the one that our predecessor knew, if it holds something.
         """
         known = self._publisher(host)
-        if session == known.replaced:
+        if session in known.replaced:
             raise Denied(REPLACED)
         if session != known.session:
             if known.session or held is None:
                 known.others = max(known.others, known.promised)
-            known.replaced, known.session = known.session, session
+            if known.session:
+                known.replaced.append(known.session)
+            known.session = session
             known.begin()
         return known
 
@@ -259,17 +275,42 @@ class Publishers:
         )
 
     def _step(self, known: _Publisher, *, anew: bool = False) -> FilterPage:
-        """All that is new, and a lease with it, unless the publisher's labels are dropped."""
-        lease = 0.0 if known.silenced else self._lease()
+        """What is new, up to the version that ends a page; with the last a lease, unless its labels are dropped."""
+        news = list(_first_page(known.news))
+        all_of_it = len(news) == len(known.news)
+        lease = self._lease() if all_of_it and not known.silenced else 0.0
         if lease:
             known.promised = max(known.promised, _now() + _within(lease))
-        add, remove = (tuple(self._rows(side.items())) for side in _net(known.news))
-        bits = self._core.state.sets.number_bits
-        return FilterPage(self.epoch, self.version, anew, False, add, remove, bits, lease)
+        add, remove = (tuple(self._rows(side.items())) for side in _net(news))
+        bits, version = self._core.state.sets.number_bits, self.version if all_of_it else news[-1][0]
+        return FilterPage(self.epoch, version, anew, False, add, remove, bits, lease)
 
     def _rows(self, filters: Iterable[tuple[object, Sequence[str]]]) -> list[Row]:
         number = self._core.state.sets.number
         return [(str(filter), tuple(map(number, hosts))) for filter, hosts in filters]
+
+
+def _pages(changes: Sequence[FilterChange]) -> Iterator[Sequence[FilterChange]]:
+    """Changes that come together, in parts none of which is more than a page; one at least."""
+    start, room = 0, PAGE_CHARACTERS
+    for at, change in enumerate(changes):
+        room -= len(change.filter.text) + NUMBER_CHARACTERS
+        if at > start and (room < 0 or at - start == ROWS):
+            yield changes[start:at]
+            start, room = at, PAGE_CHARACTERS - len(change.filter.text) - NUMBER_CHARACTERS
+    yield changes[start:]
+
+
+def _first_page(news: Sequence[tuple[int, FilterChange]]) -> Iterator[tuple[int, FilterChange]]:
+    """The oldest of some news, in whole versions: as many as a page has room for, and one at least."""
+    taken, room = 0, PAGE_CHARACTERS
+    for _, some in groupby(news, key=lambda each: each[0]):
+        part = list(some)
+        room -= sum(len(change.filter.text) + NUMBER_CHARACTERS for _, change in part)
+        if taken and (room < 0 or taken + len(part) > ROWS):
+            return
+        taken += len(part)
+        yield from part
 
 
 def _net(

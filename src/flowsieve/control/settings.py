@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.sample import EventSample
 from flowsieve.network.host_patterns import HostPatterns
@@ -22,6 +23,7 @@ class Settings:
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
     interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
+    `policy`: which hosts a publisher that names receivers may address.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -31,6 +33,7 @@ class Settings:
     reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
     labelled: bool = False
     label_hosts: HostPatterns | None = None
+    policy: SendPolicy = EVERYBODY
 
     def __post_init__(self) -> None:
         if self.label_hosts is not None and not self.labelled:

@@ -347,6 +347,7 @@ class ControlState:
             tables,
             tuple(self.advertisements.values()),
             tuple(self.subscriptions.values()),
+            policy=self.settings.policy,
         )
 
     def publishes(self, host: str) -> list[Interest]:
@@ -363,12 +364,13 @@ class ControlState:
     def _made_tables(self) -> FittedTables | LabelledTables | MixedTables:
         """Tables for the network and the trees as they are, without any interest."""
         room = self.settings.room(self.topology)
+        policy = self.settings.policy
         if self.labelled and not self.mixed:
-            return LabelledTables(self.topology, self.trees, self.labels, room)
+            return LabelledTables(self.topology, self.trees, self.labels, room, policy)
         compiler = Compiler(self.topology, self.trees, self.settings.tables)
         if not self.labelled:
             return FittedTables(compiler, room)
-        labels = LabelledTables(self.topology, self.trees, self.labels, room)
+        labels = LabelledTables(self.topology, self.trees, self.labels, room, policy)
         return MixedTables(compiler, labels, self.labels_events_of)
 
     def _one_tree(self, topology: Topology) -> TreeMap:

@@ -1,12 +1,13 @@
 """The guard of a switch: which events it takes in at which port, before its content entries see them.
 
-A host's port takes in what the host has advertised, from its own address, so many events a second. A port to another
-switch takes in all: what comes there was let in before. A port that nobody knows takes in nothing.
+A host's port takes in what the host has advertised, from its own address, so many events a second; where packets name
+their receivers, those that name nobody whom the host may not address. A port to another switch takes in all: what comes
+there was let in before. A port that nobody knows takes in nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,10 +15,12 @@ from typing import NamedTuple
 from flowsieve.errors import BadInput
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.punt import MAX_RATE
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.host_groups import host_addresses
-from flowsieve.header.match import PrefixMatch
+from flowsieve.header.match import PREFIX_MASKS, Masked, PrefixMatch
+from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
 from flowsieve.network.host_patterns import HostPatterns
@@ -27,6 +30,10 @@ GUARD_PRIORITY = (
     1900  # of what comes in anywhere; one more for a port that is named, two for what its host may send
 )
 MOST_PREFIXES = 16  # a port
+LEAST_IN_SET = 102  # hosts that have bits behind one number of a set, at least
+
+Admitted = Prefix | Masked  # addresses that events are sent to
+Labelled = Mapping[str, tuple[Masked, ...]]  # what the labels of each host may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Gate:
 
     port: int
     source: Prefix | None
-    admitted: tuple[Prefix, ...]
+    admitted: tuple[Admitted, ...]
     rate: int = 0
 
     def __post_init__(self) -> None:
@@ -77,10 +84,10 @@ class Guard:
             if not self.group.covers(part):
                 raise BadInput(f"a guard is for {part}, which is not in {self.group}")
         for gate in self.gates:
-            for prefix in gate.admitted:
-                if not any(part.covers(prefix) for part in self.within):
+            for some in gate.admitted:
+                if not any(_covers(part, some) for part in self.within):
                     told = " or ".join(map(str, self.within)) or "any part of it"
-                    raise BadInput(f"port {gate.port} is to take in {prefix}, which is not in {told}")
+                    raise BadInput(f"port {gate.port} is to take in {some}, which is not in {told}")
 
     @property
     def within(self) -> tuple[Prefix, ...]:
@@ -131,16 +138,23 @@ def guard_of(
     settings: GuardSettings | None,
     owner: Owner = SOLE,
     labels: LabelGroup | None = None,
+    allowed: Labelled | None = None,
 ) -> Guard:
-    """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings."""
+    """The guard of a switch, given what its hosts have advertised in its owner's part; an open one without settings.
+
+    `labels` are what some hosts send beside the dz of others; `allowed` are those that each host which has advertised
+    something may send, where a policy tells them.
+    """
     group, part = encoding.tag.group, owner.part
     parts = None if part == WHOLE else _prefixes(encoding, part)
     beside = None if labels is None else labels.group
     if settings is None:
         return Guard(group, owner=owner.number, parts=parts, labels=beside)
 
-    def admitted(host: str) -> tuple[Prefix, ...]:
+    def admitted(host: str) -> tuple[Admitted, ...]:
         own = advertised.get(host, EMPTY)
+        if allowed is not None:
+            return allowed.get(host, ())
         if labels is not None and labels.hosts.hold(host):
             return (labels.group,) if len(own) else ()
         return _prefixes(encoding, DzSet(coarsened(own, settings.prefixes)) & part)
@@ -159,6 +173,16 @@ def guard_of(
         if end.kind is EndpointKind.HOST
     ]
     return Guard(group, False, tuple(gates), (*linked, *others), owner.number, parts, beside)
+
+
+def labels_of(hosts: Iterable[str], labels: ReceiverLabels, policy: SendPolicy) -> Labelled:
+    """What the labels of some hosts may be: for each set, those that name nobody whom the host may not address."""
+    return {host: tuple(labels.none_but(policy.reached(host, labels.hosts)).values()) for host in hosts}
+
+
+def sets_within(topology: Topology) -> int:
+    """How many sets the hosts of a network are in, at most: so many entries say which of them a host may address."""
+    return max(1, -(-len(topology.hosts) // LEAST_IN_SET))
 
 
 def most_entries(topology: Topology, prefixes: int, groups: int = 1) -> int:
@@ -185,6 +209,22 @@ def known_sources(topology: Topology, family: int) -> dict[str, Prefix]:
         host: Prefix.parse(own.ipv6 if family == 6 else own.ipv4)
         for host, own in host_addresses(topology).items()
     }
+
+
+def asked_of(some: Admitted) -> Masked:
+    """The bits of an address that tell whether it is one of these."""
+    if isinstance(some, Masked):
+        return some
+    return Masked(some.family, some.first, PREFIX_MASKS[some.family][some.length])
+
+
+def _covers(part: Prefix, some: Admitted) -> bool:
+    whole, asked = asked_of(part), asked_of(some)
+    return (
+        part.family == asked.family
+        and asked.mask & whole.mask == whole.mask
+        and asked.value & whole.mask == whole.value
+    )
 
 
 def _prefixes(encoding: Encoding, cells: DzSet) -> tuple[Prefix, ...]:

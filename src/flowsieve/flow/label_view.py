@@ -8,8 +8,10 @@ from typing import NamedTuple, Protocol
 
 from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Deliveries, Flow
+from flowsieve.flow.guard import Gate
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.others import Others
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.network.topology import Topology
@@ -60,6 +62,9 @@ class TreeView(Protocol):
     def wanted(self, host: str, values: Mapping[str, object]) -> list[Interest]:
         """The subscriptions of others that an event of a host matches."""
 
+    def may_send(self, publisher: str, host: str) -> bool:
+        """Whether the operator lets one host address another; its port drops what it may not send."""
+
     def way(self, publisher: str, host: str) -> list[tuple[str, int]]:
         """The switches from one host to another on the tree, each with the port that it sends out of."""
 
@@ -71,6 +76,9 @@ class OnTree:
 
     def wanted(self: TreeView, host: str, values: Mapping[str, object]) -> list[Interest]:
         return [each for each in self.subscriptions if each.endpoint != host and each.holds(values, ())]
+
+    def may_send(self, publisher: str, host: str) -> bool:
+        return True
 
     def way(self: TreeView, publisher: str, host: str) -> list[tuple[str, int]]:
         ends = self.topology.hosts
@@ -84,7 +92,7 @@ class OnTree:
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelView(OnTree):
     """What a proof and an explanation look at where labels name receivers; a switch that `tables` does not name holds
-    nothing."""
+    nothing. `gates` are the ports of hosts that are held to the `policy`, as far as they are known."""
 
     topology: Topology
     tree: SpanningTree
@@ -95,10 +103,15 @@ class LabelView(OnTree):
     subscriptions: Collection[Interest]
     deliveries: Deliveries = field(default_factory=dict)
     others: Mapping[str, Others] = field(default_factory=dict)
+    policy: SendPolicy = EVERYBODY
+    gates: Mapping[str, Gate] = field(default_factory=dict)
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         receivers = dict.fromkeys(each.endpoint for each in self.wanted(host, values))
-        return [Label(0, address) for address in self.labels.addresses(receivers)]
+        return [Label(0, address) for address in self.labels.addresses(self.policy.reached(host, receivers))]
+
+    def may_send(self, publisher: str, host: str) -> bool:
+        return self.policy.allows(publisher, host)
 
     @property
     def group(self) -> Prefix:

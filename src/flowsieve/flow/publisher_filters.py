@@ -1,7 +1,8 @@
 """What publishers have to know where packets name receivers: the filters of others that overlap what they advertise.
 
 For a publisher it is what a table is for a switch: it follows from the interests, and changes by differences. A filter
-that several hosts have asked for is there once, and a host once for each filter, however often it has asked.
+that several hosts have asked for is there once, and a host once for each filter, however often it has asked. What hosts
+want that a publisher may not address is nothing that it has to know.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from flowsieve.content.filter import Filter
 from flowsieve.flow.interest import Interest
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Side
 
 Promises = frozenset[Filter]  # all that a publisher has advertised
@@ -47,9 +49,13 @@ class _Audience:
 
 
 class PublisherFilters:
-    """All wants and promises; `update` tells what each publisher has to learn since the last time."""
+    """All wants and promises; `update` tells what each publisher has to learn since the last time.
 
-    def __init__(self) -> None:
+    The `policy` says which hosts a publisher may address.
+    """
+
+    def __init__(self, policy: SendPolicy = EVERYBODY) -> None:
+        self._policy = policy
         self._wants: dict[str, _Want] = {}  # by the filter's text
         self._offers: dict[str, Counter[Filter]] = {}
         self._audiences: dict[Promises, _Audience] = {}
@@ -77,21 +83,51 @@ class PublisherFilters:
         """All that a publisher has to know: filters, and the other hosts that want what each matches."""
         audience = self._of.get(publisher)
         for want in audience.wants if audience is not None else ():
-            if hosts := [host for host in want.hosts if host != publisher]:
+            if hosts := [host for host in want.hosts if self._addresses(publisher, host)]:
                 yield want.filter, hosts
 
     def concerned(self, interest: Interest, side: Side) -> Collection[str]:
         """The publishers that have to know of an interest before it is served."""
         if side is Side.PUBLISHER:
             return (interest.endpoint,) if interest.endpoint in self._of else ()
+        host = interest.endpoint
+        return [publisher for publisher in self._heard_by(interest) if self._addresses(publisher, host)]
+
+    def forbidden(self, interest: Interest) -> list[str]:
+        """The publishers that advertise what a subscription wants, and may not address its host."""
+        if self._policy.open:
+            return []
+        host = interest.endpoint
+        return sorted(p for p in self._heard_by(interest) if p != host and not self._policy.allows(p, host))
+
+    def all_forbidden(self) -> dict[str, list[str]]:
+        """The hosts that want what a publisher advertises, and that it may not address, by publisher."""
+        if self._policy.open:
+            return {}
+        subscribers = {host for want in self._wants.values() for host in want.hosts}
+        found = {}
+        for audience in self._audiences.values():
+            there = set[str]()
+            for want in audience.wants:
+                there.update(want.hosts)
+                if len(there) == len(subscribers):
+                    break
+            for publisher in audience.publishers:
+                allowed = {publisher, *self._policy.reached(publisher, there)}
+                if hosts := sorted(there - allowed):
+                    found[publisher] = hosts
+        return dict(sorted(found.items()))
+
+    def _heard_by(self, interest: Interest) -> Iterator[str]:
+        """Who has promised something that a subscription wants."""
         wants = {want for each in interest.filters if (want := self._wants.get(each.text)) is not None}
-        return [
-            publisher
-            for audience in self._audiences.values()
-            if not audience.wants.isdisjoint(wants)
-            for publisher in audience.publishers
-            if publisher != interest.endpoint
-        ]
+        for audience in self._audiences.values():
+            if not audience.wants.isdisjoint(wants):
+                yield from audience.publishers
+
+    def _addresses(self, publisher: str, host: str) -> bool:
+        """Whether a publisher names a host in its packets, should that want them."""
+        return publisher != host and self._policy.allows(publisher, host)
 
     @property
     def publishers(self) -> Collection[str]:
@@ -114,7 +150,7 @@ class PublisherFilters:
                 audience.wants.add(want)
             if want in audience.wants:
                 for publisher in audience.publishers:
-                    if publisher != host:
+                    if self._addresses(publisher, host):
                         self._tell(publisher, want, host, adding)
                 if not hosts:
                     audience.wants.discard(want)
@@ -142,7 +178,7 @@ class PublisherFilters:
         for some, wanted in ((known - there, False), (there - known, True)):
             for each in some:
                 for other in each.hosts:
-                    if other != host:
+                    if self._addresses(host, other):
                         self._tell(host, each, other, wanted)
 
     def _audience(self, promises: Promises, near: _Audience | None) -> _Audience:

@@ -112,6 +112,23 @@ class ReceiverLabels:
             found[number] = match_on(None, Masked(group.family, group.first, leading | mask))
         return found
 
+    def none_but(self, hosts: Iterable[str]) -> dict[int, Masked]:
+        """For each set that some of these hosts are in, what packets of it are to that are for nobody else of it.
+
+        Bits that no host has yet may be set: whoever knows of a host that comes does not wait for those who do not.
+
+        >>> labels = ReceiverLabels(POOLS["receivers"][0], (("h1", "h2", "h3"),))
+        >>> [str(each) for each in labels.none_but(["h1", "h3"]).values()]
+        ['ff1e::/ffff:4000::']
+        """
+        some, found = frozenset(hosts), dict[int, Masked]()
+        for number in sorted(self.masks(some)):
+            group = self.group(number)
+            others = self.masks(host for host in self.sets[number] if host not in some).get(number, 0)
+            leading = PREFIX_MASKS[group.family][group.length]
+            found[number] = Masked(group.family, group.first, leading | others)
+        return found
+
     def masks(self, hosts: Iterable[str]) -> dict[int, int]:
         """The bits of hosts, for each set that some of them are in."""
         found: dict[int, int] = {}

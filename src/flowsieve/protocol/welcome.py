@@ -13,7 +13,7 @@ from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
-from flowsieve.protocol.limits import LONGEST_LEASE, PUBLISHER_BYTES
+from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
@@ -24,7 +24,8 @@ class Welcome:
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
     What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
     publishes under, and `keys` what it signs with; both None where events are not signed. The `tag` is that of what it
-    publishes; where that names receivers and events of others go by dz, these have the `dz_tag`.
+    publishes; where that names receivers and events of others go by dz, these have the `dz_tag`. `network` tells this
+    network from others, however the controller is reached; empty where it has no name.
     """
 
     host: str
@@ -36,6 +37,7 @@ class Welcome:
     publisher: bytes | None = None
     keys: EventKeys | None = None
     dz_tag: Tag | None = None
+    network: str = ""
 
     @property
     def schema(self) -> Schema:
@@ -64,6 +66,7 @@ class Welcome:
             "lease": self.lease,
             "publisher": self.publisher.hex() if self.publisher is not None else None,
             "keys": self.keys.to_json() if self.keys is not None else None,
+            "network": self.network,
         }
 
     @classmethod
@@ -80,8 +83,9 @@ class Welcome:
             publisher, keys = _identity(data)
             other = data.get("dz_tag")
             dz_tag = None if other is None else Tag(Prefix.parse(other))
-            address, interface = data["address"], data["interface"]
-            return cls(data["host"], plan, tag, address, interface, lease, publisher, keys, dz_tag)
+            network = str(data.get("network", ""))[:LONGEST_NAME]
+            where = data["address"], data["interface"]
+            return cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

@@ -16,6 +16,7 @@ from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import LABEL_HEADERS
@@ -40,6 +41,7 @@ from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
 from flowsieve.serving.control_section import ALONE, CONTROL, ControlSettings, read_control
 from flowsieve.serving.detouring import detour_room
 from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, guarding
+from flowsieve.serving.policy_section import POLICY, read_policy
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.southbound.switch_access import SwitchAccess
@@ -77,7 +79,7 @@ class ServiceSettings:
     `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
     `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys, `guard` whether
     hosts are held to what they have advertised, at `guard_rate` events a second (0: any number), `failover`
-    whether detours bridge links that die.
+    whether detours bridge links that die, `policy` which hosts a publisher may address.
     """
 
     state: Path | None = None
@@ -92,6 +94,7 @@ class ServiceSettings:
     guard: Choice = AUTO
     guard_rate: int = GUARD_RATE
     failover: Choice = AUTO
+    policy: SendPolicy = EVERYBODY
 
     @property
     def punts(self) -> tuple[Punt, ...]:
@@ -113,7 +116,7 @@ class ServiceSettings:
             default=len(self.punts),
         )
         detours = detour_room(self.failover, capacity)(topology) or 0
-        return punts + guard_entries(self.guard, topology, capacity, groups) + detours
+        return punts + guard_entries(self.guard, topology, capacity, groups, self.policy) + detours
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,10 @@ class Config:
 
     def guarding(self, sources: Callable[[Topology], Mapping[str, Prefix]]) -> Guarding:
         """How hosts are guarded; `sources` are their own addresses, as far as they are known."""
-        return guarding(self.service.guard, self.service.guard_rate, self.capacity, sources, self._groups)
+        service = self.service
+        return guarding(
+            service.guard, service.guard_rate, self.capacity, sources, self._groups, service.policy
+        )
 
     @property
     def _groups(self) -> int:
@@ -174,6 +180,7 @@ class Config:
             reserve=lambda topology: self.service.entries(topology, capacity, self._groups),
             labelled=index.header in LABEL_HEADERS or index.label_hosts is not None,
             label_hosts=index.label_hosts,
+            policy=self.service.policy,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -211,9 +218,10 @@ def read_config(path: Path) -> Config:
     """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
-    top.only((*PARTS, CONTROL, CONTROLLER, SWITCHES, NAMES))
+    top.only((*PARTS, CONTROL, CONTROLLER, POLICY, SWITCHES, NAMES))
     index = read_served(top)
-    service, control = _read_service(top), read_control(top)
+    service = _read_service(top, read_policy(top, index.header if index is not None else None))
+    control = read_control(top)
     access = read_access(top, top.section(CONTROLLER))
     if access is not None:
         mistakes.check()
@@ -230,6 +238,9 @@ def read_config(path: Path) -> Config:
                 check_label_room(top, network, replace(index.labels, sets=chosen))
             if network.topology.hosts:
                 check_label_hosts(top, index, network.topology)
+    if network is not None and network.topology.hosts:
+        with top.kept(POLICY):
+            service.policy.check(network.topology.hosts)
     if access is not None and network is not None:
         _check_http(top, service)
         check_listened(top.section(CONTROLLER), access.listen, service.http)
@@ -289,11 +300,15 @@ def _numbered(top: Section, network: Network, numbers: Numbers) -> Network | Non
     return replace(network, topology=Topology.make(base.links, base.hosts, base.switches, numbers))
 
 
-def _read_service(top: Section) -> ServiceSettings:
-    """The section [controller], where every key has a default."""
+def _read_service(top: Section, policy: SendPolicy) -> ServiceSettings:
+    """The section [controller], where every key has a default; a policy is nothing without a guard."""
     section = top.section(CONTROLLER)
     section.only(KEYS)
     state = section.text("state", "state")
+    if not policy.open and section.table.get("guard") is False:
+        section.wrong(
+            "guard", "there is a [policy], and nothing but the guard holds hosts to it; right is guard = true"
+        )
     default = ServiceSettings()
     return ServiceSettings(
         state=top.path.parent / state if state is not None else None,
@@ -308,6 +323,7 @@ def _read_service(top: Section) -> ServiceSettings:
         guard=_checked(section, "guard", default.guard, _is_choice, 'true, false or "auto"'),
         guard_rate=_count(section, "guard_rate", default.guard_rate, least=0),
         failover=_checked(section, "failover", default.failover, _is_choice, 'true, false or "auto"'),
+        policy=policy,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from flowsieve.control.discovery.discoverer import Discoverer
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
-from flowsieve.control.memory.journal import Found, Past
+from flowsieve.control.memory.journal import Allowed, Found, Past
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import snapshot
 from flowsieve.control.repair.damping import DampingSettings
@@ -26,6 +26,7 @@ from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
+from flowsieve.serving.calls.host_moves import HostMoves
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Promises
 from flowsieve.serving.calls.tokens import Tokens
@@ -93,6 +94,7 @@ class Daemon:
             "guard",
             "guard_rate",
             "failover",
+            "policy",
         ):
             if getattr(config.service, what) != getattr(self.config.service, what):
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
@@ -160,7 +162,13 @@ async def serving(
         if state.found and (now := described(state.topology, site.topology)) != state.topology:
             await journal.append([Found(now)])
             state.grow(now)
-        tokens = Tokens(secret, state.topology)
+        if not config.finds_hosts:
+            service.policy.check(state.topology.hosts)
+        if ledger.policy != service.policy:  # before anybody is told by the one of now
+            either = ledger.policy | service.policy if state.advertisements else service.policy
+            await journal.append([Allowed(either)])
+            ledger.allow(either)
+        tokens = Tokens(secret, state.topology, ledger.homes)
         site.tell_tokens(tokens)
         site.announce()
         fabric = site.fabric(router, remembered.claim)
@@ -189,14 +197,18 @@ async def serving(
             calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric, memory)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
-            inband = InbandServer(
-                calls.call, fabric.send_packet, lambda *place: host_behind(dispatcher.state.topology, *place)
-            )
             discoverer = Discoverer(
                 fabric,
                 site.names,
                 lambda: dispatcher.state.topology,
                 closed=lambda: dispatcher.fences.closed | dispatcher.state.down,
+            )
+            explorer = _explorer(config, dispatcher, discoverer, tokens, calls)
+            inband = InbandServer(
+                calls.call,
+                fabric.send_packet,
+                lambda *place: host_behind(dispatcher.state.topology, *place),
+                _moves(dispatcher, discoverer, tokens, explorer),
             )
             async with discoverer:
                 with router.heard_by(discoverer.heard):
@@ -209,8 +221,9 @@ async def serving(
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
                     if config.finds:
-                        daemon.explorer = await _exploring(daemon, tokens)
-                        chores.append(daemon.explorer.run)
+                        daemon.explorer = explorer
+                        await _exploring(daemon, explorer)
+                        chores.append(explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
                         async with (
@@ -229,20 +242,28 @@ async def serving(
         await journal.close()
 
 
-async def _exploring(daemon: Daemon, tokens: Tokens) -> Explorer:
-    """Have the network found, if it was not yet; returns who goes on finding."""
-    config, dispatcher = daemon.config, daemon.dispatcher
+def _explorer(
+    config: Config, dispatcher: Dispatcher, discoverer: Discoverer, tokens: Tokens, calls: CallHandler
+) -> Explorer:
+    """What makes the network follow what is found, as far as anything is to be found, and hosts that move."""
 
     def told(topology: Topology) -> None:
         tokens.topology = topology
-        daemon.calls.groups = event_groups(topology, dispatcher.encoding.family)
+        calls.groups = event_groups(topology, dispatcher.encoding.family)
 
-    links, hosts = config.finds_links, config.finds_hosts
-    explorer = Explorer(dispatcher, daemon.discoverer, told, links=links, hosts=hosts)
+    return Explorer(dispatcher, discoverer, told, links=config.finds_links, hosts=config.finds_hosts)
+
+
+def _moves(dispatcher: Dispatcher, discoverer: Discoverer, tokens: Tokens, explorer: Explorer) -> HostMoves:
+    return HostMoves(dispatcher, tokens, explorer.become, discoverer.discovery.is_down, discoverer.is_linked)
+
+
+async def _exploring(daemon: Daemon, explorer: Explorer) -> None:
+    """Have the network found, if it was not yet."""
+    dispatcher = daemon.dispatcher
     if not dispatcher.state.found and daemon.fabric.standing_by is None:
         await explorer.first(CONNECT_SECONDS)
         await _connected(dispatcher, daemon.fabric)
-    return explorer
 
 
 def _keys(config: Config, secret: bytes, dispatcher: Dispatcher) -> KeyRotation | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from flowsieve.control.core import Guarding
-from flowsieve.flow.guard import MOST_PREFIXES, GuardSettings, most_entries, prefixes_within
+from flowsieve.flow.guard import MOST_PREFIXES, GuardSettings, most_entries, prefixes_within, sets_within
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
 
@@ -16,11 +17,20 @@ SHARE = 10  # where tables have a capacity, one entry in so many may be the guar
 GUARD_RATE = 100_000  # events a second of each host
 
 
-def prefixes_for(choice: Choice, topology: Topology, capacity: int | None, groups: int = 1) -> int:
+def prefixes_for(
+    choice: Choice,
+    topology: Topology,
+    capacity: int | None,
+    groups: int = 1,
+    policy: SendPolicy = EVERYBODY,
+) -> int:
     """How many prefixes a host's port is given; 0 where hosts are not guarded.
 
-    As many as fit into the guard's share of the tables; one for each where the guard is wanted whatever it takes.
+    As many as fit into the guard's share of the tables; one for each where the guard is wanted whatever it takes, and
+    one for each set of receivers where a policy says which of them a host may address.
     """
+    if not policy.open:
+        return sets_within(topology)
     if choice is False:
         return 0
     if capacity is None:
@@ -29,9 +39,15 @@ def prefixes_for(choice: Choice, topology: Topology, capacity: int | None, group
     return max(fitting, 1) if choice is True else fitting
 
 
-def guard_entries(choice: Choice, topology: Topology, capacity: int | None, groups: int = 1) -> int:
+def guard_entries(
+    choice: Choice,
+    topology: Topology,
+    capacity: int | None,
+    groups: int = 1,
+    policy: SendPolicy = EVERYBODY,
+) -> int:
     """How many entries that takes at most, at the switch where it takes most; an open guard has one for each group."""
-    prefixes = prefixes_for(choice, topology, capacity, groups)
+    prefixes = prefixes_for(choice, topology, capacity, groups, policy)
     return most_entries(topology, prefixes, groups) if prefixes else groups
 
 
@@ -41,6 +57,7 @@ def guarding(
     capacity: int | None,
     sources: Callable[[Topology], Mapping[str, Prefix]],
     groups: int = 1,
+    policy: SendPolicy = EVERYBODY,
 ) -> Guarding:
     """What says how the hosts of a network are guarded; it is asked often, and networks seldom grow.
 
@@ -50,7 +67,7 @@ def guarding(
 
     def settings(topology: Topology) -> GuardSettings | None:
         if not known or known[0][0] is not topology:
-            prefixes = prefixes_for(choice, topology, capacity, groups)
+            prefixes = prefixes_for(choice, topology, capacity, groups, policy)
             made = GuardSettings(prefixes, rate, sources(topology)) if prefixes else None
             known[:] = [(topology, made)]
         return known[0][1]

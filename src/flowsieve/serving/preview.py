@@ -12,7 +12,7 @@ from flowsieve.control.repair.cabling import Cabling
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.table_work import table_work
 from flowsieve.flow.detours import NO_PROTECTION, Protection, bridged, protections, ways_around
-from flowsieve.flow.guard import guard_of
+from flowsieve.flow.guard import guard_of, labels_of
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import host_ports, link_ports, with_ports
 from flowsieve.network.mend import Edge, tree_edges
@@ -126,8 +126,11 @@ class _Start:
         state, topology, wanted = self._state, self._state.topology, self._config.service.punts
         punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
         advertised, guarding = state.advertised_at(switch), self._guarding(topology)
-        encoding, labels = self._config.index.encoding, state.label_group
-        guard = guard_of(topology, switch, encoding, advertised, guarding, state.owner, labels)
+        policy, encoding = state.settings.policy, self._config.index.encoding
+        allowed = None if policy.open else labels_of(advertised, state.labels, policy)
+        guard = guard_of(
+            topology, switch, encoding, advertised, guarding, state.owner, state.label_group, allowed
+        )
         counted = Counter[str]()
         for todo in (
             await self._fabric.look_at_punts(switch, self._switches.numbered(switch, punts)),

@@ -10,6 +10,7 @@ import pytest
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Action, Flow, Output
+from flowsieve.flow.guard import Gate, labels_of
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.labelling import Labelling
@@ -19,6 +20,7 @@ from flowsieve.flow.proof import cubes
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.proof.verify import Verdict
+from flowsieve.flow.send_policy import MaySend, SendPolicy
 from flowsieve.header.match import Match, parse_match
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
@@ -263,3 +265,27 @@ def test_what_others_have_made_of_switches_is_seen() -> None:
         (("s3: labels may meet an entry of others: above",), (above, below)),
     ):
         assert verify_labels(replace(READDRESSED, others={"s3": Others(entries)})).undecided == seen
+
+
+def test_a_host_that_may_not_be_addressed_is_owed_nothing_and_ports_are_held_to_that() -> None:
+    policy = SendPolicy((MaySend(("h2",), ("h1", "h3")),))
+    gates = {"h2": Gate(1, None, labels_of(["h2"], LABELLING.labels, policy)["h2"])}
+    view = replace(VIEW, policy=policy, gates=gates)
+    assert verify_labels(view).holds
+    narrow = SendPolicy((MaySend(("h2",), ("h1",)),))
+    closed = {"h2": Gate(1, None, labels_of(["h2"], LABELLING.labels, narrow)["h2"])}
+    lost = verify_labels(replace(view, gates=closed))
+    assert (lost.false_negatives, lost.strays) == (1, 0)
+    assert (
+        lost.witness is not None
+        and "the port of h2 does not take in labels that name it" in lost.witness.where
+    )
+    loose = verify_labels(replace(view, policy=narrow))
+    assert (loose.false_negatives, loose.strays) == (0, 1)
+    assert loose.witness is not None and "takes in labels that name h" in loose.witness.where
+    assert not verify_labels(replace(view, gates={"h2": Gate(1, None, (LABELLING.labels.tag.group,))})).holds
+    event = {"a": 4, "s": "x"}
+    forbidden = explain_labels(replace(view, policy=narrow, gates=closed), "h2", event)
+    assert [(each.host, each.why) for each in forbidden.missed] == [
+        ("h3", "the operator's policy does not let h2 address h3")
+    ]

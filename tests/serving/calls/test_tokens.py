@@ -47,6 +47,14 @@ def test_a_token_is_worth_nothing_at_another_port_or_under_another_secret() -> N
     assert Tokens(b"s" * SECRET_BYTES, NETWORK).valid("ann", TOKENS.of("ann"))
 
 
+def test_a_host_that_moves_keeps_its_token_and_has_that_of_its_place_as_well() -> None:
+    after = Topology.make(LINKS, {"ann": "s2", "bob": "s2"})
+    homes = {"ann": (NETWORK.attached["ann"], NETWORK.number(NETWORK.attached["ann"], "ann"))}
+    tokens = Tokens(b"s" * SECRET_BYTES, after, homes)
+    assert tokens.valid("ann", TOKENS.of("ann")) and tokens.valid("ann", tokens.of("ann"))
+    assert not tokens.valid("bob", TOKENS.of("ann")) and not tokens.valid("ann", TOKENS.of("bob"))
+
+
 def test_a_secret_stays_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "secret"
     secret = kept_secret(path)

@@ -73,6 +73,10 @@ class Discoverer:
         described = self._described()
         return differences(self.findings, described, self._closed()) if described is not None else ()
 
+    def is_linked(self, place: SwitchPort) -> bool:
+        """Whether a switch was heard at a port, of late."""
+        return self.discovery.is_linked(place, _now())
+
     @property
     def floods(self) -> dict[SwitchPort, float]:
         """The ports from which too many LLDP frames come, and how many in a second reach us."""

@@ -125,6 +125,14 @@ class DiscoveryState:
 
     # What there is to know.
 
+    def is_down(self, place: SwitchPort) -> bool:
+        """Whether a switch that can be asked says that a port is down, or not there."""
+        return place.switch in self._ports and place.port not in self._ports[place.switch]
+
+    def is_linked(self, place: SwitchPort, now: float) -> bool:
+        """Whether a switch was heard at a port, of late."""
+        return now - self._linked.get(place, -math.inf) < self._keep
+
     def findings(self, now: float) -> Findings:
         """All that is found by now."""
         fresh = {(origin, place) for origin, (place, at) in self._sightings.items() if now - at < self._keep}
@@ -138,7 +146,7 @@ class DiscoveryState:
         hosts = [
             FoundHost(self.names.host(mac), mac, tuple(sorted(each.addresses)), each.place)
             for mac, each in self._hosts.items()
-            if not self._is_linked(each.place, now)
+            if not self.is_linked(each.place, now)
         ]
         return Findings(
             tuple(sorted(self._ports, key=order.__getitem__)),
@@ -165,7 +173,7 @@ class DiscoveryState:
 
     def _note_host(self, data: bytes, place: SwitchPort, now: float) -> None:
         source = sender(data)
-        if self._is_linked(place, now):
+        if self.is_linked(place, now):
             return  # it is behind another switch, which reports it
         known = self._hosts.get(source.mac)
         if known is None or known.place != place:
@@ -181,10 +189,6 @@ class DiscoveryState:
             known.addresses[source.address] = None
             if len(known.addresses) > MOST_ADDRESSES:
                 del known.addresses[next(iter(known.addresses))]
-
-    def _is_linked(self, place: SwitchPort, now: float) -> bool:
-        """Whether a switch was heard at a port, of late."""
-        return now - self._linked.get(place, -math.inf) < self._keep
 
     def _drop(self, mac: str) -> None:
         """Forget a host, if it was known."""

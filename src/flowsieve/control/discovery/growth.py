@@ -56,6 +56,23 @@ def without(known: Topology, edges: Collection[Edge]) -> Topology:
     return Topology(known.switches, links, known.attached, numbers, known.kinds)
 
 
+def moved(known: Topology, host: str, place: SwitchPort) -> Topology:
+    """A topology with a host at another port; all else stays, also the numbers of hosts, and so their addresses.
+
+    >>> network = Topology.make([("s1", "s2")], {"h1": "s1", "h2": "s1"})
+    >>> other = moved(network, "h1", SwitchPort("s2", 7))
+    >>> list(other.hosts.items()), other.number("s2", "h1"), other.number("s1", "h2")
+    ([('h1', 's2'), ('h2', 's1')], 7, 3)
+    """
+    numbers = {
+        switch: {near: known.number(switch, near) for near in known.neighbours(switch) if near != host}
+        for switch in known.switches
+    }
+    numbers[place.switch][host] = place.port
+    attached = {**known.attached, host: place.switch}
+    return Topology(known.switches, known.links, attached, numbers, known.kinds)
+
+
 class _Book:
     """Which port of which switch leads where, while something is added."""
 

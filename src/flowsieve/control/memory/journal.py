@@ -15,6 +15,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, BadJournal
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -100,7 +101,23 @@ class Placed:
     places: HostPlaces
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """No publisher addresses others than a policy lets it, or has to learn that it may not."""
+
+    policy: SendPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Homed:
+    """A host is about to move; its token is that of the port where it was, by the switch's own number."""
+
+    host: str
+    switch: str
+    number: int
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed | Allowed | Homed
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -187,6 +204,10 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "found", "network": topology_to_json(topology)}
         case Placed(places):
             return {"kind": "placed", "sets": places.to_json()}
+        case Allowed(policy):
+            return {"kind": "allowed", "policy": policy.to_json()}
+        case Homed(host, switch, number):
+            return {"kind": "homed", "host": host, "switch": switch, "number": number}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -213,6 +234,10 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Found(topology_from_json(data["network"]))
             case "placed":
                 return Placed(HostPlaces.from_json(data["sets"]))
+            case "allowed":
+                return Allowed(SendPolicy.from_json(data["policy"]))
+            case "homed":
+                return Homed(data["host"], data["switch"], int(data["number"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")

@@ -10,10 +10,12 @@ from typing import Any
 
 from flowsieve.content.filter import Filter
 from flowsieve.control.memory.journal import (
+    Allowed,
     Asked,
     Bounded,
     Entry,
     Found,
+    Homed,
     Keyed,
     Past,
     Placed,
@@ -36,6 +38,7 @@ from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
+from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dz import Dz
 from flowsieve.network.host_places import HostPlaces
@@ -68,6 +71,8 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         "sessions": ledger.to_json(),
         "promised": ledger.promised,
         "keyed": [ledger.key_stage, ledger.keyed_at],
+        "allowed": ledger.policy.to_json(),
+        "homes": {host: list(place) for host, place in ledger.homes.items()},
     }
 
 
@@ -143,6 +148,10 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             ledger.promise(seconds)
         case Keyed(stage, at):
             ledger.keyed(stage, at)
+        case Allowed(policy):
+            ledger.allow(policy)
+        case Homed(host, switch, number):
+            ledger.homed(host, (switch, number))
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
@@ -212,6 +221,9 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         if "keyed" in data:
             stage, at = data["keyed"]
             ledger.keyed(int(stage), float(at))
+        ledger.allow(SendPolicy.from_json(data.get("allowed")))
+        for host, (switch, number) in data.get("homes", {}).items():
+            ledger.homed(host, (switch, number))
         return state, ledger
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None

@@ -9,6 +9,7 @@ from typing import Any
 from flowsieve.content.filter import Filter
 from flowsieve.control.memory.journal import Origin
 from flowsieve.control.request import Op, Request
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Side
 
 Key = tuple[Side, str]  # of an interest
@@ -41,6 +42,10 @@ class Ledger:
         self._owners: dict[Key, tuple[str, int]] = {}  # a session, and the number of the request in it
         self.promised = 0.0  # seconds that some client may count on being remembered for, though it is silent
         self.key_stage, self.keyed_at = FIRST_STAGE, 0.0  # of the keys for events, and since what time of day
+        self.policy = EVERYBODY  # which hosts publishers may have been told to address
+        self.homes: dict[
+            str, tuple[str, int]
+        ] = {}  # the ports to which the tokens of hosts that moved are bound
 
     def asked(self, request: Request, origin: Origin | None) -> None:
         """A request was taken."""
@@ -81,6 +86,14 @@ class Ledger:
     def keyed(self, stage: int, at: float) -> None:
         """The keys for events are those of a stage, since a time of day."""
         self.key_stage, self.keyed_at = stage, at
+
+    def allow(self, policy: SendPolicy) -> None:
+        """Publishers address nobody but those that a policy lets them, as far as they were told of others."""
+        self.policy = policy
+
+    def homed(self, host: str, place: tuple[str, int]) -> None:
+        """A host is about to move; its token is that of the first place where it was."""
+        self.homes.setdefault(host, place)
 
     def record(self, session: str, number: int) -> RequestRecord | None:
         """What is known of a request."""

@@ -12,6 +12,11 @@ class LabelGates:
     def __init__(self, core: Core, fleet: Fleet) -> None:
         self._core, self._fleet = core, fleet
 
+    def ready(self, host: str) -> bool:
+        """Whether a host's port lets in all that it may send, by the policy before and by that of now."""
+        core = self._core
+        return core.formerly is None or self._fleet[core.state.topology.attached[host]].settled
+
     def shut(self, host: str) -> bool:
         """Whether a host's labels can be dropped at its port; they are to be from now on."""
         core, switch = self._core, self._core.state.topology.attached[host]

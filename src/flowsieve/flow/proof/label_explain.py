@@ -89,6 +89,8 @@ def _sent(
 
 def _reason(view: TreeView, labels: list[Label], publisher: str, host: str) -> str:
     """Why a host that wants an event does not get it: the first switch on its way that does not send it on."""
+    if not view.may_send(publisher, host):
+        return f"the operator's policy does not let {publisher} address {host}"
     for switch, port in view.way(publisher, host):
         if why := unsent(view, switch, port, labels):
             return f"{why}, behind which {host} is"

@@ -10,7 +10,8 @@ false_negatives: pairs of a publishing host and another for which there is an ev
     one and a subscription of the other match, and a set of receivers with which it gets stuck on its way on the tree.
 duplicates: such pairs for which there is a set of receivers with which two copies are sent somewhere on that way.
 strays: ports of switches out of which not exactly those labels are sent, once, that name somebody behind them; whether
-    or not somebody wants to be sent something there now.
+    or not somebody wants to be sent something there now. Ports of publishers that take in labels that these may not
+    send.
 loops: switches that a label comes to without end. It is sought among those that are sent where nobody is whom they
     name: no others leave the tree.
 undecided: switches of which nobody can tell what they do to labels.
@@ -26,6 +27,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.label_view import Label, LabelView
 from flowsieve.flow.proof.cubes import Cube, TooManyCubes
 from flowsieve.flow.proof.endless import endless
+from flowsieve.flow.proof.label_gates import dropped, let_in
 from flowsieve.flow.proof.label_passage import arriving, strangers, unsent
 from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
@@ -81,22 +83,26 @@ def verify_labels(view: LabelView) -> Verdict:
     for switch, ports in labelled_ports(view.topology, view.tree).items():
         _look_at(view, switch, tables.get(switch, ()), ports, found)
     losses, doubles = list(_harmed(view, found.unsent)), list(_harmed(view, found.doubled))
+    shut = [pair for pair in dropped(view) if _between(view, *pair) is not None]
+    leaks = dict(let_in(view))
     looping, loop = _loops(view, tables, found.strays)
     worst: list[Iterable[Witness]] = [
         (_loss(view, each) for each in losses),
+        (_shut(view, *each) for each in shut),
         (_double(view, each) for each in doubles),
         loop,
         (_stray(view, each) for each in found.strays),
+        (_leak(*each) for each in leaks.items()),
         # What harms no pair of hosts that talk to each other now would harm the next.
         (_latent(view, each, _unsent(view, each, each.label)) for each in found.unsent),
         (_latent(view, each, _done(view, each, "sends it twice to")) for each in found.doubled),
         (Witness(None, None, "undecided", why) for why in found.undecided),
     ]
     return Verdict(
-        false_negatives=len(losses),
+        false_negatives=len(losses) + len(shut),
         duplicates=len(doubles),
         loops=len(looping),
-        strays=len(found.ports),
+        strays=len(found.ports) + len(leaks),
         undecided=tuple(found.undecided),
         witness=next((witness for some in worst for witness in some), None),
     )
@@ -135,6 +141,8 @@ def _harmed(view: LabelView, faults: list[_Fault]) -> Iterator[_Harmed]:
         at.setdefault((fault.switch, fault.port), []).append(fault)
     for publisher in sorted({each.endpoint for each in view.advertisements}):
         for host in sorted({each.endpoint for each in view.subscriptions} - {publisher}):
+            if not view.may_send(publisher, host):
+                continue  # what it sends there is dropped at its own port, and owed to nobody
             place = view.labels.place(host)
             own = cube_of(view.labels.group(place.set))
             (bit,) = view.labels.masks([host]).values()
@@ -186,6 +194,18 @@ def _loss(view: LabelView, harmed: _Harmed) -> Witness:
     lost = f"{harmed.host} wants it and does not get it"
     where = f"{lost}; sent to {_shown(view, harmed.label)}, {_unsent(view, harmed.fault, harmed.label)}"
     return Witness(named(harmed.event), harmed.publisher, "false negative", where)
+
+
+def _shut(view: LabelView, publisher: str, host: str) -> Witness:
+    where = (
+        f"{host} wants it and does not get it; the port of {publisher} does not take in labels that name it"
+    )
+    return Witness(named(_between(view, publisher, host)), publisher, "false negative", where)
+
+
+def _leak(publisher: str, host: str) -> Witness:
+    where = f"the port of {publisher} takes in labels that name {host}, which it may not address"
+    return Witness(None, publisher, "stray", where)
 
 
 def _double(view: LabelView, harmed: _Harmed) -> Witness:

@@ -14,6 +14,7 @@ from flowsieve.flow.diff import Change, Ports
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.tables.receiver_tables import receiver_tables
 from flowsieve.header.receivers import ReceiverLabels
@@ -23,21 +24,29 @@ from flowsieve.network.tree import TreeMap
 
 
 class LabelledTables:
-    """The aims of all switches on one tree. A table cannot be made coarser: one that does not fit is refused."""
+    """The aims of all switches on one tree. A table cannot be made coarser: a switch that has no room for it keeps the
+    one that it has, and is in the way of what crosses it alone. Whatever it holds leads along the tree.
+    """
 
     bounded = False  # interests are never refused
     weights, fit = BY_VOLUME, Fit()
 
     def __init__(
-        self, topology: Topology, trees: TreeMap, labels: ReceiverLabels, capacity: int | None
+        self,
+        topology: Topology,
+        trees: TreeMap,
+        labels: ReceiverLabels,
+        capacity: int | None,
+        policy: SendPolicy = EVERYBODY,
     ) -> None:
         self._topology, self._labels, self._trees = topology, labels, trees
-        self.filters = PublisherFilters()
+        self.filters = PublisherFilters(policy)
         self.capacity: Mapping[str, int] = (
             {} if capacity is None else dict.fromkeys(topology.switches, capacity)
         )
         self._held: dict[str, tuple[Flow, ...]] = self._made()
         self._due = False  # whether something has changed since the last update
+        self._bounded = ""  # the switch of which it was said since then how much room it has
 
     def add(self, interests: Sequence[tuple[Interest, Side]]) -> None:
         """Take up many interests at once."""
@@ -67,18 +76,19 @@ class LabelledTables:
         """From the next update on, a switch has room for so many entries, or for any number of them."""
         others = {other: room for other, room in self.capacity.items() if other != switch}
         self.capacity, self._due = others if capacity is None else {**others, switch: capacity}, True
+        self._bounded = switch
 
     def update(self) -> dict[str, list[Change]]:
-        """The switches whose tables changed since the last update; TableFull, and nothing, where one has no room."""
+        """The switches whose tables changed since the last update; TableFull where one turned out to have no room."""
         if not self._due:
             return {}
         self._due = False  # also where there is no room: no interest is to blame for that
-        made = self._made()
-        for switch, room in self.capacity.items():
-            if len(made[switch]) > room:
-                raise TableFull(switch=switch, needed=len(made[switch]), capacity=room)
-        before, self._held = self._held, made
-        return {switch: [] for switch, table in made.items() if table != before[switch]}
+        before, self._held = self._held, self._made()
+        switch, self._bounded = self._bounded, ""
+        room = self.capacity.get(switch)
+        if room is not None and self.size(switch) > room:
+            raise TableFull(switch=switch, needed=self.size(switch), capacity=room)
+        return {switch: [] for switch, table in self._held.items() if table != before[switch]}
 
     def entries(self, switch: str) -> tuple[Flow, ...]:
         """What a switch should hold."""

@@ -254,7 +254,15 @@ class CallHandler:
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
         tag, state = service.encoding.tag, service.state
-        told = Welcome(call.host, state.plan, tag, group, self.interface, self.leases.seconds)
+        told = Welcome(
+            call.host,
+            state.plan,
+            tag,
+            group,
+            self.interface,
+            self.leases.seconds,
+            network=self._tokens.network if self._tokens is not None else "",
+        )
         if state.mixed and state.labels_events_of(call.host):
             told = replace(told, tag=state.label_tag, dz_tag=tag)
         if self._keys is not None:
@@ -287,6 +295,8 @@ class CallHandler:
         there = self.service.state.subscriptions.get(request.id)
         if request.op is Op.SUBSCRIBE and there is not None:
             answer["dz"] = there.dz.texts()
+            if self.service.state.labelled and (others := self.service.state.filters.forbidden(there)):
+                answer["forbidden"] = others
         return answer
 
     async def _again(self, record: RequestRecord, call: Call) -> None:

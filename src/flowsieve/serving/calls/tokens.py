@@ -1,6 +1,7 @@
 """The token that shows that a call comes from its host: a digest keyed with a secret of the controller.
 
-It is bound to the port at which the host is plugged in, so it is worth nothing elsewhere.
+It is bound to the port at which the host is plugged in. A host that moves keeps it: whoever shows it elsewhere is the
+host, if that is not plugged in where it was.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from flowsieve.errors import BadInput
@@ -20,13 +22,21 @@ DIGEST_BYTES = 16
 
 
 class Tokens:
-    """The tokens of all hosts of a network."""
+    """The tokens of all hosts of a network; `homes` are the ports at which hosts were that have moved since."""
 
-    def __init__(self, secret: bytes, topology: Topology) -> None:
+    def __init__(
+        self, secret: bytes, topology: Topology, homes: Mapping[str, tuple[str, int]] | None = None
+    ) -> None:
         if len(secret) < DIGEST_BYTES:
             raise BadInput(f"a secret of {len(secret)} bytes is too short; right are {DIGEST_BYTES} or more")
         self._key = hashlib.blake2b(secret, digest_size=SECRET_BYTES).digest()
         self.topology = topology  # may grow
+        self._homes = homes if homes is not None else {}  # likewise
+
+    @property
+    def network(self) -> str:
+        """A name for the network whose tokens these are, which tells nobody what they are."""
+        return hashlib.blake2b(b"network", key=self._key, digest_size=8).hexdigest()
 
     def of(self, host: str) -> str:
         """The token of a host; no other kind of endpoint makes calls."""
@@ -41,8 +51,11 @@ class Tokens:
         return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
 
     def valid(self, host: str, token: str) -> bool:
-        """Whether a token is that of a host; it takes as long for any."""
-        return hmac.compare_digest(self.of(host).encode(), token.encode(errors="replace"))
+        """Whether a token is that of a host, where it is or was; it takes as long for any."""
+        shown, right = token.encode(errors="replace"), [self.of(host)]
+        if host in self._homes:
+            right.append(self.at(host, *self._homes[host]))
+        return sum(hmac.compare_digest(each.encode(), shown) for each in right) > 0
 
 
 def kept_secret(path: Path) -> bytes:

@@ -68,7 +68,8 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
 
 
 def publishers(known: Publishers, state: ControlState) -> dict[str, Any]:
-    """The version of what publishers have to know, and those that do not hold it, with the reason.
+    """The version of what publishers have to know, those that do not hold it, with the reason, and whom each may not
+    address of those who want what it advertises.
 
     Where not all hosts label what they publish, it says who does; where hosts are in other sets than the operator has
     chosen, that they are.
@@ -76,7 +77,8 @@ def publishers(known: Publishers, state: ControlState) -> dict[str, Any]:
     others = {} if known.other_sets is None else {"other_sets": known.other_sets}
     hosts = filter(state.labels_events_of, state.topology.hosts)
     labelled = {"labelled": sorted(hosts)} if state.mixed else {}
-    return {"version": known.version, "behind": known.behind, **labelled, **others}
+    forbidden = state.filters.all_forbidden()
+    return {"version": known.version, "behind": known.behind, "forbidden": forbidden, **labelled, **others}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -159,6 +161,7 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     guarded = dispatcher.guard_of(home).entries
     with dispatcher.supposed(request) as outcome:
         more = dispatcher.guard_of(home).entries - guarded
+        forbidden = forbidden_to(dispatcher, request)
     return {
         "entries": {switch: growth(changes) for switch, changes in outcome.changes.items()},
         "guard": {home: more} if more else {},
@@ -169,9 +172,21 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
         },
         "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
         "told": sorted(outcome.told),
+        "forbidden": forbidden,
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,
     }
+
+
+def forbidden_to(dispatcher: Dispatcher, request: Request) -> list[str]:
+    """The hosts that want what is asked for, or have it, and that a policy keeps from talking to the host that asks."""
+    state = dispatcher.state
+    there = state.interests(request.op.side).get(request.id)
+    if not state.labelled or there is None:
+        return []
+    if request.op is Op.SUBSCRIBE:
+        return state.filters.forbidden(there)
+    return state.filters.all_forbidden().get(request.endpoint, [])
 
 
 def check_host(network: Topology, host: str) -> None:

@@ -4,7 +4,7 @@ Which host calls is told by the port that the call came in on, not by what it sa
 raises, waits, or grows without bound. What is dropped is counted by its reason, and told (`drop_log`).
 
 A checksum that the host left to its card is taken from a host's own port, where there is no way on which the packet
-could have been damaged; from elsewhere it is not.
+could have been damaged; from elsewhere it is not, unless it comes with the token of a host that has moved there.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from flowsieve.content.schema import shown
+from flowsieve.control.discovery.findings import SwitchPort as Port
 from flowsieve.errors import BadChecksum, BadMessage, Denied, FlowsieveError, OtherVersion, SwitchError
 from flowsieve.flow.punt import LLDP
 from flowsieve.header.frame import UdpFrame, build, parse
@@ -53,6 +54,28 @@ Send = Callable[[str, int, bytes], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
+class Arrivals(Protocol):
+    """What takes in hosts that call from ports at which nobody is known."""
+
+    def refuses(self, host: object, token: object, place: Port) -> str | None:
+        """Why a call at a port does not come from a host that has moved there; None if it does."""
+        ...
+
+    async def take_in(self, host: str, place: Port) -> None:
+        """Have the network know a host at another port."""
+        ...
+
+
+class NoArrivals:
+    """For a network in which every host stays where it is."""
+
+    def refuses(self, host: object, token: object, place: Port) -> str | None:
+        return "no host is known at that port"
+
+    async def take_in(self, host: str, place: Port) -> None:
+        raise Denied("hosts stay where they are")
+
+
 @dataclass(frozen=True, slots=True)
 class InbandCounters:
     """What has come, and what became of it."""
@@ -77,7 +100,7 @@ class InbandServer:
     """Has calls that switches hand over answered, and sends the answers back.
 
     `call` answers a call of a host, and knows one that comes again. `send` has a switch send a packet out of a port;
-    `host_at` says which host is at a port, if one is.
+    `host_at` says which host is at a port, if one is, and `arrivals` what becomes of calls where nobody is.
     """
 
     def __init__(
@@ -85,6 +108,7 @@ class InbandServer:
         call: Handle,
         send: Send,
         host_at: Callable[[str, int], str | None],
+        arrivals: Arrivals | None = None,
         *,
         most_calls: int = MOST_CALLS,
         most_of_a_host: int = MOST_OF_A_HOST,
@@ -93,6 +117,8 @@ class InbandServer:
         self._call = call
         self._send_packet = send
         self._host_at = host_at
+        self._arrivals = arrivals or NoArrivals()
+        self._arriving: set[str] = set()
         self._slots = FairShares(most_calls)  # by host
         self._most_of_a_host = most_of_a_host
         self._under_way: set[tuple[SwitchPort, bytes, int, bytes]] = set()
@@ -129,16 +155,13 @@ class InbandServer:
             raise BadMessage("a packet to somebody else")
         place = packet.switch, packet.port
         host = self._host_at(*place)
+        if host is None:
+            self._take_strange(place, frame)
+            return
         if not frame.finished:
-            if host is None:
-                why = "its checksum is unfinished, and no host is known at that port"
-                self._drop(place, DropReason.UNFINISHED, why)
-                return
             self._count("completed")
         datagram = decode(frame.payload)
-        if host is None:
-            self._drop(place, DropReason.FOREIGN, "no host is known at that port")
-        elif isinstance(datagram, CallDatagram):
+        if isinstance(datagram, CallDatagram):
             self._take_call(place, host, frame, datagram)
         elif isinstance(datagram, Unreadable):
             wrong = OtherVersion(client=datagram.version, controller=VERSION)
@@ -149,6 +172,46 @@ class InbandServer:
             self._send_all(place, frame, self._more(place, datagram))
         else:
             raise BadMessage("a client that gives answers")
+
+    def _take_strange(self, place: SwitchPort, frame: UdpFrame) -> None:
+        """A packet from a port at which no host is known: of one that has moved there, or of nobody."""
+        why = "no host is known at that port"
+        try:
+            call = decode(frame.payload)
+        except BadMessage:
+            if frame.finished:
+                raise
+            call = None
+        if isinstance(call, CallDatagram):
+            host = call.message.get("host")
+            refused = self._arrivals.refuses(host, call.message.get("token"), Port(*place))
+            if refused is None and isinstance(host, str):
+                self._arrive(place, host, frame, call)
+                return
+            why = refused or why
+        if frame.finished:
+            self._drop(place, DropReason.FOREIGN, why)
+        else:
+            self._drop(place, DropReason.UNFINISHED, f"its checksum is unfinished, and {why}")
+
+    def _arrive(self, place: SwitchPort, host: str, frame: UdpFrame, call: CallDatagram) -> None:
+        """Have a host known where it is now, then take its call; it repeats those that come meanwhile."""
+        if host in self._arriving:
+            self._count("repeated")
+            return
+        self._arriving.add(host)
+
+        async def work() -> None:
+            try:
+                await self._arrivals.take_in(host, Port(*place))
+            except FlowsieveError as error:
+                self._drop(place, DropReason.FOREIGN, f"{host} cannot be taken in there: {error}")
+            else:
+                self._take_call(place, host, frame, call)
+            finally:
+                self._arriving.discard(host)
+
+        self._own(work())
 
     def _take_call(self, place: SwitchPort, host: str, frame: UdpFrame, call: CallDatagram) -> None:
         name = place, frame.source, frame.source_port, frame.payload

@@ -180,7 +180,8 @@ def described(known: Topology, site: Topology) -> Topology:
     for network in (known, site):
         for switch in network.switches:
             for near in network.neighbours(switch):
-                numbers.setdefault(switch, {})[near] = network.number(switch, near)
+                if known.attached.get(near, switch) == switch:  # else it has moved
+                    numbers.setdefault(switch, {})[near] = network.number(switch, near)
     switches = tuple(each for each in dict.fromkeys((*known.switches, *site.switches)) if each not in gone)
     return Topology(switches, known.links, known.attached, numbers, known.kinds)
 

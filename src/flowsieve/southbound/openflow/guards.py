@@ -2,7 +2,7 @@
 
 | priority | what comes in | what becomes of it |
 |---|---|---|
-| 1902 | at a host's port, from its address, to a prefix that it has advertised | metered, then the content table |
+| 1902 | at a host's port, from its address, to what its gate admits | metered, then the content table |
 | 1901 | at a host's port, to the group | dropped, and counted |
 | 1901 | at a port to another switch, to the group | the content table |
 | 1900 | at any port, to the group | dropped; the content table where the guard is open |
@@ -26,7 +26,7 @@ from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
 from flowsieve.errors import SwitchError
-from flowsieve.flow.guard import GUARD_PRIORITY, Guard, Refusals
+from flowsieve.flow.guard import GUARD_PRIORITY, Admitted, Guard, Refusals, asked_of
 from flowsieve.header.address import WIDTH, Prefix, address_text
 from flowsieve.header.frame import ETH_TYPES
 from flowsieve.header.match import PREFIX_MASKS
@@ -122,8 +122,8 @@ def guard_entries(guard: Guard) -> Iterator[SwitchEntry]:
             yield entry(GUARD_PRIORITY + 1, _match(part, gate.port), b"")
     for gate in guard.gates:
         metered = _METERED.pack(ofp.OFPIT_METER, 8, numbers[gate.port]) if gate.rate else b""
-        for prefix in gate.admitted:
-            match = _match(prefix, gate.port, gate.source, admits=True)
+        for some in gate.admitted:
+            match = _match(some, gate.port, gate.source, admits=True)
             yield entry(GUARD_PRIORITY + 2, match, metered + _ON)
 
 
@@ -199,18 +199,17 @@ def _entry(owner: int, priority: int, match: bytes, instructions: bytes) -> Swit
 
 
 def _match(
-    prefix: Prefix, port: int | None = None, source: Prefix | None = None, *, admits: bool = False
+    some: Admitted, port: int | None = None, source: Prefix | None = None, *, admits: bool = False
 ) -> bytes:
-    family = prefix.family
+    family, asked = some.family, asked_of(some)
     fields: dict[str, object] = {"in_port": port} if port is not None else {}
     fields["eth_type"] = ETH_TYPES[family]
     if admits:  # what bears a mark goes around a dead link; nobody else sends events with a VLAN id
         fields["vlan_vid"] = ofp.OFPVID_NONE
     if source is not None:
         fields[SOURCE_FIELDS[family]] = address_text(family, source.first)
-    first = address_text(family, prefix.first)
-    mask = address_text(family, PREFIX_MASKS[family][prefix.length])
-    fields[FIELDS[family]] = (first, mask) if prefix.length < WIDTH[family] else first
+    value, mask = address_text(family, asked.value), address_text(family, asked.mask)
+    fields[FIELDS[family]] = (value, mask) if asked.mask != PREFIX_MASKS[family][WIDTH[family]] else value
     packed = bytearray()
     parser.OFPMatch(**fields).serialize(packed, 0)
     return bytes(packed)
