@@ -8,6 +8,7 @@ import random
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,7 +96,8 @@ class Foreign(Daemonic):
 
     def token(self, host: str) -> str:
         config = read_config(self.config)
-        known = known_topology(config, OwnSite(config))
+        with ThreadPoolExecutor(1) as apart:  # from the loop that this may be called on
+            known = apart.submit(asyncio.run, known_topology(config, OwnSite(config))).result()
         return Tokens(kept_secret(self.state / "secret"), known).of(host)
 
     # What its operator and its hosts do.
