@@ -19,7 +19,7 @@ from flowsieve.index.dzset import DzSet
 
 ACTIVE = (1_000, 4_000, 16_000)
 REQUESTS = 2_000
-RATE = {"zipf": 5_000, "narrow": 600}
+RATE = {"zipf": 10_000, "narrow": 2_000}
 WARM = 20
 UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS = 1_000, 30
 

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from flowsieve.flow.diff import Change
+from flowsieve.flow.tables import compiler as compiler_module
 from flowsieve.flow.tables import meaning
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.index.dz import Dz
@@ -272,3 +273,33 @@ def test_an_edge_is_exchanged_without_a_word_to_those_who_see_the_same_behind_th
         return compiler.visits - before
 
     assert visits(tail=6) == visits(tail=1)
+
+
+@pytest.mark.parametrize("tables", list(Tables))
+def test_tables_do_not_depend_on_how_much_room_there_was_at_first(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes, messages, runs, changes and removed entries outgrow their arrays in the midst of a request."""
+    rng, topology = random.Random(3), fat_tree(4)
+    trees, hosts = TreeMap.spread(topology, 2), list(topology.hosts)
+    many = [
+        (hosts[i % 5], DzSet([Dz(rng.getrandbits(12), 12) for _ in range(60)])) for i in range(10)
+    ]  # behind few hosts, so that whoever wants all of it splits a message into many
+    made = []
+    for room in (1, 1 << 16):
+        monkeypatch.setattr(compiler_module, "ROOM", room)
+        compiler = Compiler(topology, trees, tables)
+        steps = [
+            (hosts[-1], Side.PUBLISHER, DzSet.of(""), True),
+            (hosts[-2], Side.PUBLISHER, DzSet.of("01"), True),
+        ]
+        steps += [(host, Side.SUBSCRIBER, dz, True) for host, dz in many]
+        steps += [(hosts[7], Side.SUBSCRIBER, DzSet.of(""), adding) for adding in (True, False)]
+        steps += [(host, Side.SUBSCRIBER, dz, False) for host, dz in many[:-1]]
+        found = []
+        for host, side, dz, adding in steps:
+            compiler.change(host, side, dz, adding=adding)
+            found.append((compiler.update().by_switch(), compiler.visits))
+        made.append((found, [compiler.table(switch) for switch in topology.switches]))
+    assert made[0] == made[1]
+    assert max(len(table) for table in made[0][1]) > 50

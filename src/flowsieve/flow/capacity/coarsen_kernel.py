@@ -17,9 +17,8 @@ from numba import njit
 
 from flowsieve.flow.tables.bits_kernel import NONE, ONE, ZERO, bit_at, has_port, lowest_bit
 from flowsieve.flow.tables.palette_kernel import mixed
-from flowsieve.flow.tables.spread_kernel import ADVERTISED, WANTED
 from flowsieve.flow.tables.table_kernel import arriving_port, write_label
-from flowsieve.flow.tables.trie_kernel import LEFT, go_on
+from flowsieve.flow.tables.trie_kernel import ADVERTISED, HEAD, INNER, WANTED, go_on, group, words_of
 
 FEW = 4  # labels kept per node
 LEAK = (
@@ -67,15 +66,15 @@ def weigh_half(traffic, bit, depth, spans, sums):
 
 
 @njit(cache=True, nogil=True)
-def weigh_nodes(links, sets, root, start, first, traffic, is_host, scratch, ends, keys, needs, waste):
+def weigh_nodes(nodes, root, start, first, traffic, is_host, scratch, ends, keys, needs, waste):
     """The trie in preorder: where each subtree ends, its dz, the ports a leaf needs, what is unwanted at each port.
 
     `traffic` is that of `flow.weights.Weights`. A leaf weighs what is expected in it; little, where only coarse
     neighbours would send anything; nothing, where nobody else publishes.
     """
     path, stage, place = scratch[0], scratch[1], scratch[2].copy()
-    left, wanted, advertised = links[LEFT], sets[WANTED], sets[ADVERTISED]
-    deep, words = path.shape[0], wanted.shape[1]
+    deep, words = path.shape[0], words_of(nodes)
+    first_wanted, first_advertised = group(WANTED, words), group(ADVERTISED, words)
     spans, sums = np.zeros((deep + 1, 4), np.int64), np.zeros((deep + 1, 3))  # by depth
     nothing = np.zeros(words, np.uint64)
     hi, lo = first
@@ -95,21 +94,23 @@ def weigh_nodes(links, sets, root, start, first, traffic, is_host, scratch, ends
             keys[n, 0], keys[n, 1], keys[n, 2] = hi, lo, np.uint64(depth)
             n += 1
         at = place[level]
-        if left[node] >= 0:
+        if nodes[node, HEAD] & INNER:
             if stage[level] < 2:
                 weigh_half(traffic, stage[level], depth, spans, sums)
             else:
                 ends[at] = n
                 waste[at] = waste[at + 1] + waste[ends[at + 1]]
-            level, hi, lo = go_on(left, path, stage, level, depth, hi, lo)
+            level, hi, lo = go_on(nodes, path, stage, level, depth, hi, lo)
             continue
         ends[at] = n
-        write_label(wanted[node], advertised[node], needs[at])
-        source = arriving_port(wanted[node], advertised[node], is_host, nothing)
+        wanted = nodes[node, first_wanted : first_wanted + words]
+        advertised = nodes[node, first_advertised : first_advertised + words]
+        write_label(wanted, advertised, needs[at])
+        source = arriving_port(wanted, advertised, is_host, nothing)
         weight = sums[depth, WEIGHT]
         if source == NONE:
             weight *= LEAK
-            source = arriving_port(wanted[node], advertised[node], is_host, ~nothing)
+            source = arriving_port(wanted, advertised, is_host, ~nothing)
         if source != NONE:
             # A hair's difference by place, so that equal weights do not all fall at one λ.
             seed = mixed(mixed(np.uint64(depth), hi), lo)

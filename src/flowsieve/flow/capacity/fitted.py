@@ -265,15 +265,14 @@ class Pruning:
 
     def __init__(self, compiler: Compiler, trie: int, ports: int, weights: Weights) -> None:
         view, words = compiler.view(trie), compiler.words
-        n = int(trie_kernel.count_nodes(view.links, view.root, view.scratch))
+        n = int(trie_kernel.count_nodes(view.nodes, view.root, view.scratch))
         self._ends, self._keys = np.zeros(n, np.int64), np.zeros((n, 3), np.uint64)
         self._needs, self._waste = np.zeros((n, words), np.uint64), np.zeros((n, ports))
         self._labels = np.zeros((n, coarsen_kernel.FEW, words), np.uint64)
         self._costs = np.zeros((n, coarsen_kernel.FEW))
         self._price = math.nan  # that the labels were weighed at
         coarsen_kernel.weigh_nodes(
-            view.links,
-            view.sets,
+            view.nodes,
             view.root,
             view.start,
             view.first,

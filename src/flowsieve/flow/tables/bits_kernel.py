@@ -44,6 +44,16 @@ def cut(hi, lo, length):
 
 
 @njit(cache=True, inline="always")
+def differs(hi, lo, length):
+    """Whether any of the first `length` bits is set: of the exclusive or of two dz, whether they differ there."""
+    if length <= 0:
+        return False
+    if length <= 64:
+        return hi >> np.uint64(64 - length) != ZERO
+    return hi != ZERO or lo >> np.uint64(128 - length) != ZERO
+
+
+@njit(cache=True, inline="always")
 def has_port(row, port):
     return (row[port >> 6] >> np.uint64(port & 63)) & ONE != ZERO
 
@@ -94,6 +104,19 @@ def only_port(row):
     return found
 
 
+@njit(cache=True)
+def only_port_of(matrix, row, first, words):
+    """`only_port` of the set in these words of a matrix's row; a view of them would cost more than the answer."""
+    found = NONE
+    for w in range(words):
+        word = matrix[row, first + w]
+        if word != ZERO:
+            if found != NONE or word & (word - ONE) != ZERO:
+                return SEVERAL
+            found = (w << 6) + lowest_bit(word)
+    return found
+
+
 @njit(cache=True, inline="always")
 def same(left, right):
     for w in range(left.shape[0]):
@@ -127,3 +150,11 @@ def grown_rows(array, rows):
     bigger = np.zeros((max(rows, array.shape[0] * 2), array.shape[1]), array.dtype)
     bigger[: array.shape[0]] = array
     return bigger
+
+
+@njit(cache=True)
+def with_room(array, rows):
+    """A matrix itself, if it has so many rows, or else a copy that has."""
+    if rows <= array.shape[0]:
+        return array
+    return grown_rows(array, rows)

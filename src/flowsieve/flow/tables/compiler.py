@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from flowsieve.flow.diff import Ports
 from flowsieve.flow.tables import (
     interest_kernel,
+    overlay_kernel,
     palette_kernel,
     spread_kernel,
-    store_kernel,
     table_kernel,
     trie_kernel,
 )
@@ -32,6 +32,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
 MOST_SETS = 1 << 20  # sets of labels, before the palette is cleared
+ROOM = 1024  # rows, before an array has to grow
 
 
 class Tables(Enum):
@@ -49,8 +50,8 @@ class Tables(Enum):
 class Side(Enum):
     """Which side of an event a host is on."""
 
-    SUBSCRIBER = spread_kernel.WANTED
-    PUBLISHER = spread_kernel.ADVERTISED
+    SUBSCRIBER = trie_kernel.WANTED
+    PUBLISHER = trie_kernel.ADVERTISED
 
     __hash__ = object.__hash__  # there is one of each
 
@@ -58,9 +59,7 @@ class Side(Enum):
 class TrieView(NamedTuple):
     """What a kernel needs to read one trie."""
 
-    links: Any
-    sets: Any
-    palette: Any
+    nodes: NDArray[np.uint64]
     root: int
     start: int
     first: tuple[np.uint64, np.uint64]
@@ -89,7 +88,10 @@ class Compiler:
         self.tables = tables
         self._mode = list(Tables).index(tables)
         self._switch = {name: i for i, name in enumerate(topology.switches)}
-        self._host = {name: i for i, name in enumerate(topology.attached)}
+        self._home = {
+            name: (2 * i, self._switch[at], topology.port(at, name) - 1)
+            for i, (name, at) in enumerate(topology.attached.items())
+        }  # per endpoint: the first of its two tries of interests, its switch and its port there
         ports = max(len(topology.neighbours(switch)) for switch in topology.switches)
         self.words = max(1, -(-ports // 64))
         self._lay_out(ports)
@@ -112,51 +114,71 @@ class Compiler:
                     towards[trie, port] = self._switch[other] * count + part
                     back[trie, port] = topology.port(other, name) - 1
                 for port, other in enumerate(topology.neighbours(name)):
-                    if other in self._host:
+                    if other in self._home:
                         self._hosts_at[trie, port >> 6] |= np.uint64(1 << (port & 63))
         self._shape = (towards, back)
         self._starts = np.tile(self._partitions[:, 2].astype(np.int64), n)
         self._firsts = np.ascontiguousarray(np.tile(self._partitions[:, :2], (n, 1)))
 
     def _make_store(self, ports: int) -> None:
-        tries, hosts = len(self._starts), len(self._host)
-        made: tuple[Any, ...] = store_kernel.make_store(tries, hosts, self.words)
-        self._sets, self._links, self._flags, self._work, self._counts = made
-        self._counters = np.zeros(spread_kernel.N_COUNTERS, np.int64)
-        self._counters[spread_kernel.NODES] = tries
+        tries, hosts, words = len(self._starts), len(self._home), self.words
+        self._nodes = np.zeros((ROOM + 2 * tries, 1 + trie_kernel.GROUPS * words), np.uint64)
+        self._messages = np.zeros((ROOM, spread_kernel.M_COLUMNS), np.uint64)
+        self._runs = np.zeros((ROOM // 4, spread_kernel.R_COLUMNS), np.int64)
+        self._removed = np.zeros((ROOM // 4, 4 + words), np.uint64)
+        self._changed = np.zeros((ROOM, table_kernel.C_PORTS + 2 * words), np.uint64)
+        self._counts = np.zeros((ROOM + 4 * hosts, 2), np.int32)
+        self._counters = np.zeros(trie_kernel.N_COUNTERS, np.int64)
+        self._counters[trie_kernel.NODES] = tries + tries % 2  # a pair begins where a line of memory does
+        self._counters[trie_kernel.TAIL] = 1
+        self._host_counters = np.array([0, 2 * hosts], np.int64)
         self._roots = np.arange(tries, dtype=np.int64)
         deep = trie_kernel.MAX_DEPTH
         self._scratch = tuple(np.zeros(max(deep, ports), np.int64) for _ in range(4))
         self._dirty = np.zeros(2 * tries, np.int64)
         self._entries = np.zeros(tries, np.int64)
         self._palette = palette_kernel.Palette(self.words)
-        self._host_counters = np.array([0, 2 * hosts], np.int64)
         for trie in range(tries if self._mode else 0):
             self._touch(trie)
 
     def _touch(self, trie: int) -> None:
-        table_kernel.touch(
-            self._links, self._flags, self._counters, self._dirty, trie, self._roots[trie], self._scratch
-        )
+        table_kernel.touch(self._nodes, self._counters, self._dirty, trie, self._roots[trie], self._scratch)
 
     def change(self, host: str, side: Side, dz: DzSet, *, adding: bool) -> None:
         """Count one more interest of a host, or one less that was counted before."""
-        switch = self.topology.attached[host]
-        interest_kernel.change_interest(
-            self._counts,
-            self._host_counters,
-            2 * self._host[host] + side.value,
-            _rows(dz),
-            adding,
-            self._work,
-            self._counters,
-            self._partitions,
-            self._switch[switch],
-            side.value,
-            self.topology.port(switch, host) - 1,
-            self._scratch,
+        root, switch, port = self._home[host]
+        kind = side.value
+        self._counts, self._nodes, self._messages, self._runs, self._removed = (
+            interest_kernel.change_interest(
+                self._counts,
+                self._host_counters,
+                root + kind,
+                dz.hi,
+                dz.lo,
+                dz.length,
+                adding,
+                switch,
+                kind,
+                port,
+                self._partitions,
+                *self._spreading(),
+            )
         )
-        self._spread()
+
+    def _spreading(self) -> tuple[Any, ...]:
+        """What `spread_kernel.spread` takes."""
+        return (
+            self._nodes,
+            self._messages,
+            self._runs,
+            self._removed,
+            self._counters,
+            self._shape,
+            self._roots,
+            self._starts,
+            self._scratch,
+            self._dirty,
+        )
 
     def add(self, interests: Sequence[tuple[str, Side, DzSet]]) -> None:
         """Count many interests of hosts: what `change` does with one after the other, for half the price."""
@@ -168,25 +190,20 @@ class Compiler:
         sets = [dz for own in by_host.values() for dz in own]
         if not sets:
             return
-        homes = [(host, self.topology.attached[host], side.value) for host, side in by_host]
-        roots = [2 * self._host[host] + side for host, _, side in homes]
+        homes = [(*self._home[host], side.value) for host, side in by_host]
         unions = [union(own) for own in by_host.values()]
-        interest_kernel.add_interests(
+        self._counts, self._nodes, self._messages, self._runs, self._removed = interest_kernel.add_interests(
             self._counts,
             self._host_counters,
-            np.repeat(roots, [len(own) for own in by_host.values()]),
+            np.repeat([root + kind for root, _, _, kind in homes], [len(own) for own in by_host.values()]),
             np.cumsum([len(dz) for dz in sets]),
             _all_rows(sets),
-            np.array(
-                [(self._switch[at], side, self.topology.port(at, host) - 1) for host, at, side in homes]
-            ),
+            np.array([(switch, kind, port) for _, switch, port, kind in homes]),
             np.cumsum([len(dz) for dz in unions]),
             _all_rows(unions),
-            self._work,
-            self._counters,
             self._partitions,
+            *self._spreading(),
         )
-        self._spread()
 
     def rewire(self, trees: TreeMap) -> None:
         """Go over to trees of the same partitions: what the edges given up brought is forgotten, then new ones tell.
@@ -228,8 +245,8 @@ class Compiler:
             trie, port = self._switch[near] * self.partitions + part, self.topology.port(near, far) - 1
             towards[trie, port] = back[trie, port] = -1
             for kind in Side:
-                spread_kernel.enqueue(
-                    self._work, self._counters, trie, kind.value, port, np.uint64(0), hi, lo, length, -1
+                self._messages, self._runs = spread_kernel.ask(
+                    self._messages, self._runs, self._counters, trie, kind.value, port, 0, hi, lo, int(length)
                 )
         self._spread()
 
@@ -241,10 +258,10 @@ class Compiler:
             at, beyond = self.topology.port(near, far) - 1, self.topology.port(far, near) - 1
             towards[trie, at], back[trie, at] = other, beyond
             for kind in Side:
-                spread_kernel.introduce(
-                    self._links,
-                    self._sets,
-                    self._work,
+                self._messages, self._runs = spread_kernel.introduce(
+                    self._nodes,
+                    self._messages,
+                    self._runs,
                     self._counters,
                     self._roots[trie],
                     self._starts[trie],
@@ -257,31 +274,34 @@ class Compiler:
         self._spread()
 
     def _spread(self) -> None:
-        spread_kernel.spread(
-            self._links,
-            self._sets,
-            self._flags,
-            self._work,
-            self._counters,
-            self._shape,
-            self._roots,
-            self._starts,
-            self._scratch,
-            self._dirty,
-        )
+        self._nodes, self._messages, self._runs, self._removed = spread_kernel.spread(*self._spreading())
 
     def update(self) -> TableUpdate:
         """The net difference of all tables since the last update."""
+        first = len(self._dirty) // 2
+        touched = self._dirty[first : first + self._counters[trie_kernel.DIRTY_TRIES]].copy()
+        if self.tables is Tables.OVERLAY:
+            self._changed, rows = overlay_kernel.refresh_overlay(
+                self._nodes,
+                self._changed,
+                self._removed,
+                self._counters,
+                self._roots,
+                self._starts,
+                self._firsts,
+                self._scratch,
+                self._dirty,
+                self._entries,
+            )
+            return TableUpdate(self.topology.switches, self.partitions, rows, touched)
         if self._palette.sizes[palette_kernel.SETS] > MOST_SETS:
             self.work_out_anew()
-        touched = self._touched()
-        rows = table_kernel.refresh_tables(
-            self._links,
-            self._sets,
-            self._flags,
+        self._changed, rows = table_kernel.refresh_tables(
+            self._nodes,
+            self._changed,
+            self._removed,
             *self._palette.parts,
             self._mode,
-            self._work,
             self._counters,
             self._roots,
             self._starts,
@@ -293,12 +313,6 @@ class Compiler:
             self._entries,
         )
         return TableUpdate(self.topology.switches, self.partitions, rows, touched)
-
-    def _touched(self) -> set[str]:
-        """The switches whose port sets have changed since the last update, be their tables the same or not."""
-        first = len(self._dirty) // 2
-        tries = self._dirty[first : first + self._counters[spread_kernel.DIRTY_TRIES]]
-        return {self.topology.switches[n] for n in (tries // self.partitions).tolist()}
 
     def work_out_anew(self) -> None:
         """Have the next update derive every table from the port sets, whatever it knows of them; that changes no table.
@@ -336,9 +350,7 @@ class Compiler:
     def view(self, trie: int) -> TrieView:
         """One trie's storage, to read."""
         return TrieView(
-            self._links,
-            self._sets,
-            self._palette.parts,
+            self._nodes,
             int(self._roots[trie]),
             int(self._starts[trie]),
             (self._firsts[trie, 0], self._firsts[trie, 1]),
@@ -367,10 +379,7 @@ class Compiler:
         out = np.zeros((int(self._entries[trie]), 3 + self.words), np.uint64)
         first = (self._firsts[trie, 0], self._firsts[trie, 1])
         n = table_kernel.list_entries(
-            self._links,
-            self._sets,
-            self._flags,
-            trie,
+            self._nodes,
             self._roots[trie],
             self._starts[trie],
             first,
@@ -383,19 +392,13 @@ class Compiler:
     @property
     def visits(self) -> int:
         """How many (switch, region) pairs have been visited so far: a measure of work that no machine changes."""
-        return int(self._counters[spread_kernel.VISITS])
+        return int(self._counters[trie_kernel.VISITS])
 
     @property
     def memory_bytes(self) -> int:
         """What the tries hold now."""
-        stores = [*self._sets, *self._links, *self._flags, *self._counts, *self._work]
+        stores = (self._nodes, self._counts, self._messages, self._runs, self._removed, self._changed)
         return sum(array.nbytes for array in stores)
-
-
-def _rows(dz: DzSet) -> NDArray[np.uint64]:
-    rows = np.empty((len(dz), 3), np.uint64)
-    rows[:, 0], rows[:, 1], rows[:, 2] = dz.hi, dz.lo, dz.length
-    return rows
 
 
 def _all_rows(sets: Sequence[DzSet]) -> NDArray[np.uint64]:

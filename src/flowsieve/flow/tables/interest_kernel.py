@@ -10,148 +10,171 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.flow.tables.bits_kernel import ONE, ZERO, bit_at, grown
-from flowsieve.flow.tables.spread_kernel import announce
-from flowsieve.flow.tables.trie_kernel import FREE, LEFT, go_on
+from flowsieve.flow.tables.bits_kernel import bit_at, bit_words, with_room
+from flowsieve.flow.tables.spread_kernel import announce, spread
+from flowsieve.flow.tables.trie_kernel import FREE, MAX_DEPTH, NODES
 
-# `counts`: LEFT and FREE as in spread_kernel's `links`, and per node how many interests ask for exactly its dz.
-COUNT = 2
+# Columns of `counts`, a node each: the left child (the right one follows it) or 0, and how many interests ask for
+# exactly its dz. Free pairs are chained by LEFT; `host_counters` has FREE and NODES as trie_kernel's counters do.
+LEFT, COUNT = 0, 1
 
 
 @njit(cache=True)
-def take_counted_pair(counts, counters):
-    if counters[0] > 0:
-        counters[0] -= 1
-        pair = np.int64(counts[FREE][counters[0]])
+def take_counted_pair(counts, host_counters):
+    """Two nodes side by side, for which there is room; the number of the left one."""
+    pair = host_counters[FREE]
+    if pair > 0:
+        host_counters[FREE] = counts[pair, LEFT]
     else:
-        pair = counters[1]
-        if pair + 2 > counts[LEFT].shape[0]:
-            counts[LEFT] = grown(counts[LEFT], pair + 2)
-            counts[COUNT] = grown(counts[COUNT], pair + 2)
-        counters[1] = pair + 2
+        pair = host_counters[NODES]
+        host_counters[NODES] = pair + 2
     for child in (pair, pair + 1):
-        counts[LEFT][child] = -1
-        counts[COUNT][child] = 0
+        counts[child, LEFT] = counts[child, COUNT] = 0
     return pair
 
 
 @njit(cache=True)
 def count_interest(counts, host_counters, root, hi, lo, length):
-    """Count one more dz of a host; returns whether another one of it covers it already."""
+    """Count one more dz of a host; returns `counts`, and whether another one of it covers it already."""
+    counts = with_room(counts, host_counters[NODES] + 2 * MAX_DEPTH)
     node, covered = np.int64(root), False
-    left, count = counts[LEFT], counts[COUNT]
     for depth in range(length):
-        if count[node] > 0:
+        if counts[node, COUNT] > 0:
             covered = True
-        if left[node] < 0:
-            pair = take_counted_pair(counts, host_counters)
-            left, count = counts[LEFT], counts[COUNT]
-            left[node] = pair
-        node = np.int64(left[node]) + bit_at(hi, lo, depth)
-    covered = covered or count[node] > 0
-    count[node] += 1
-    return covered
-
-
-@njit(cache=True)
-def add_interest(
-    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
-):
-    """Count one more dz of a host; announce it unless another already covers it."""
-    if not count_interest(counts, host_counters, root, hi, lo, length):
-        announce(work, counters, partition_dz, switch, kind, port, ONE, hi, lo, length)
+        if counts[node, LEFT] == 0:
+            counts[node, LEFT] = take_counted_pair(counts, host_counters)
+        node = np.int64(counts[node, LEFT]) + bit_at(hi, lo, depth)
+    covered = covered or counts[node, COUNT] > 0
+    counts[node, COUNT] += 1
+    return counts, covered
 
 
 @njit(cache=True)
 def drop_interest(
-    counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port, scratch
+    counts, host_counters, root, hi, lo, length, messages, runs, counters, partition_dz, home, scratch
 ):
-    """Count one dz of a host less; announce the gaps that nothing else of the host covers."""
+    """Count one dz of a host less; announce the gaps that nothing else of the host covers.
+
+    Returns `messages` and `runs`.
+    """
     path, stage = scratch[0], scratch[1]
-    left, count = counts[LEFT], counts[COUNT]
     node, covered = np.int64(root), False
     for depth in range(length):
         path[depth] = node
-        covered = covered or count[node] > 0
-        node = np.int64(left[node]) + bit_at(hi, lo, depth)
-    count[node] -= 1
-    if not covered and count[node] == 0:
+        covered = covered or counts[node, COUNT] > 0
+        node = np.int64(counts[node, LEFT]) + bit_at(hi, lo, depth)
+    counts[node, COUNT] -= 1
+    if not covered and counts[node, COUNT] == 0:
+        switch, kind, port = home
         level, path[length], stage[length] = length, node, 0
-        gap_hi, gap_lo = hi, lo
         while level >= length:
-            node = np.int64(path[level])
-            if count[node] > 0:
+            node = path[level]
+            pair = np.int64(counts[node, LEFT])
+            if counts[node, COUNT] > 0:
                 level -= 1
-                continue
-            if left[node] < 0:
-                announce(work, counters, partition_dz, switch, kind, port, ZERO, gap_hi, gap_lo, level)
+            elif pair == 0:
+                messages, runs = announce(
+                    messages, runs, counters, partition_dz, switch, kind, port, 0, hi, lo, level
+                )
                 level -= 1
-                continue
-            level, gap_hi, gap_lo = go_on(left, path, stage, level, level, gap_hi, gap_lo)
-        node = np.int64(path[length])
-    if count[node] == 0 and left[node] < 0:
-        for level in range(length - 1, -1, -1):
-            node = np.int64(path[level])
-            pair = np.int64(left[node])
-            if left[pair] >= 0 or left[pair + 1] >= 0 or count[pair] > 0 or count[pair + 1] > 0:
-                break
-            left[node] = -1
-            top = host_counters[0]
-            if top == counts[FREE].shape[0]:
-                counts[FREE] = grown(counts[FREE], top + 1)
-            counts[FREE][top] = pair
-            host_counters[0] = top + 1
-            if count[node] > 0:
-                break
+            else:
+                bit_hi, bit_lo = bit_words(level)
+                if stage[level] == 2:
+                    hi, lo, level = hi & ~bit_hi, lo & ~bit_lo, level - 1
+                    continue
+                if stage[level] == 1:
+                    hi, lo = hi | bit_hi, lo | bit_lo
+                stage[level] += 1
+                level += 1
+                path[level], stage[level] = pair + stage[level - 1] - 1, 0
+        node = path[length]
+    if counts[node, COUNT] == 0 and counts[node, LEFT] == 0:
+        prune(counts, host_counters, path, length)
+    return messages, runs
+
+
+@njit(cache=True)
+def prune(counts, host_counters, path, length):
+    """Free the pairs on the way back up from a node that nobody asks for, as far as nobody asks for any of them."""
+    for level in range(length - 1, -1, -1):
+        node = path[level]
+        pair = np.int64(counts[node, LEFT])
+        for child in (pair, pair + 1):
+            if counts[child, LEFT] > 0 or counts[child, COUNT] > 0:
+                return
+        counts[pair, LEFT] = host_counters[FREE]
+        host_counters[FREE] = pair
+        counts[node, LEFT] = 0
+        if counts[node, COUNT] > 0:
+            return
 
 
 @njit(cache=True, nogil=True)
 def change_interest(
-    counts, host_counters, root, dz, adding, work, counters, partition_dz, switch, kind, port, scratch
-):
-    """Add or drop all dz (rows of hi, lo, length) of one interest of a host."""
-    for i in range(dz.shape[0]):
-        hi, lo, length = dz[i, 0], dz[i, 1], np.int64(dz[i, 2])
+    counts, host_counters, root, dz_hi, dz_lo, dz_length, adding, switch, kind, port, partition_dz,
+    nodes, messages, runs, removed, counters, shape, roots, starts, scratch, dirty,
+):  # fmt: skip
+    """Add or drop all dz of one interest of a host, and spread what follows.
+
+    Returns `counts`, `nodes`, `messages`, `runs` and `removed`.
+    """
+    for i in range(dz_hi.shape[0]):
+        hi, lo, length = dz_hi[i], dz_lo[i], dz_length[i]
         if adding:
-            add_interest(
-                counts, host_counters, root, hi, lo, length, work, counters, partition_dz, switch, kind, port
-            )
+            counts, covered = count_interest(counts, host_counters, root, hi, lo, length)
+            if not covered:
+                messages, runs = announce(
+                    messages, runs, counters, partition_dz, switch, kind, port, 1, hi, lo, length
+                )
         else:
-            drop_interest(
+            messages, runs = drop_interest(
                 counts,
                 host_counters,
                 root,
                 hi,
                 lo,
                 length,
-                work,
+                messages,
+                runs,
                 counters,
                 partition_dz,
-                switch,
-                kind,
-                port,
+                (switch, kind, port),
                 scratch,
             )
+    nodes, messages, runs, removed = spread(
+        nodes, messages, runs, removed, counters, shape, roots, starts, scratch, dirty
+    )
+    return counts, nodes, messages, runs, removed
 
 
 @njit(cache=True, nogil=True)
 def add_interests(
-    counts, host_counters, roots, ends, dz, asked, asked_ends, asked_dz, work, counters, partition_dz
-):
+    counts, host_counters, trie_roots, ends, dz, asked, asked_ends, asked_dz, partition_dz,
+    nodes, messages, runs, removed, counters, shape, roots, starts, scratch, dirty,
+):  # fmt: skip
     """Count many interests of many hosts, then announce what each host asks for in all, which is less.
 
     The dz of interest i stand in the rows of `dz` before `ends[i]`; what a host (a row of switch, kind, port in
     `asked`) asks for stands likewise in `asked_dz`. To announce again what was announced before changes nothing.
+    Returns what `change_interest` does.
     """
     at = 0
-    for i in range(roots.shape[0]):
+    for i in range(trie_roots.shape[0]):
         while at < ends[i]:
-            count_interest(counts, host_counters, roots[i], dz[at, 0], dz[at, 1], np.int64(dz[at, 2]))
+            counts, _ = count_interest(
+                counts, host_counters, trie_roots[i], dz[at, 0], dz[at, 1], np.int64(dz[at, 2])
+            )
             at += 1
     at = 0
     for i in range(asked.shape[0]):
         switch, kind, port = asked[i, 0], asked[i, 1], asked[i, 2]
         while at < asked_ends[i]:
             hi, lo, length = asked_dz[at, 0], asked_dz[at, 1], np.int64(asked_dz[at, 2])
-            announce(work, counters, partition_dz, switch, kind, port, ONE, hi, lo, length)
+            messages, runs = announce(
+                messages, runs, counters, partition_dz, switch, kind, port, 1, hi, lo, length
+            )
             at += 1
+    nodes, messages, runs, removed = spread(
+        nodes, messages, runs, removed, counters, shape, roots, starts, scratch, dirty
+    )
+    return counts, nodes, messages, runs, removed

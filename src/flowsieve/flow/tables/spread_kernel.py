@@ -3,10 +3,11 @@
 Each switch has, per partition, a binary trie whose leaves hold two port sets: `wanted` (ports behind which
 somebody subscribes) and `advertised` (ports behind which somebody publishes). A change of one port's bit over
 a region is told to the neighbour behind port p only where "anything besides p" changes with it, so a request
-costs what it touches. Equal sibling leaves are merged: the trie is a function of the interests alone,
-whatever the order in which they came.
+costs what it touches. What a neighbour is told at once is a run of messages, and one walk through its trie carries
+them all out: they are near each other, and each would begin at the root. Equal sibling leaves are merged: the trie is a
+function of the interests alone, whatever the order in which they came.
 
-Lists of arrays stand for structures, since a callee can then replace an array by a larger one. The plain twin
+A kernel cannot replace its caller's array by a larger one, so one that lets arrays grow returns them. The plain twin
 is `meaning.port_sets`, from which the laws compare.
 """
 
@@ -23,289 +24,302 @@ from flowsieve.flow.tables.bits_kernel import (
     bit_at,
     bit_words,
     cut,
-    flip_port,
-    grown,
-    grown_rows,
-    has_port,
-    only_port,
+    differs,
+    only_port_of,
+    with_room,
 )
-from flowsieve.flow.tables.trie_kernel import FREE, LEFT, go_on
+from flowsieve.flow.tables.trie_kernel import (
+    DIRTY,
+    DIRTY_TRIES,
+    ENTRY,
+    FORCE,
+    GONE,
+    HEAD,
+    INNER,
+    MAX_DEPTH,
+    NODES,
+    RUN,
+    RUNS,
+    TAIL,
+    VISITS,
+    give_pair,
+    go_on,
+    group,
+    number_of,
+    split,
+    words_of,
+)
 
-# Rows of `sets`: per trie node, port sets. `value` and `force` belong to table_kernel.
-WANTED, ADVERTISED, VALUE, FORCE = 0, 1, 2, 3
-# `flags`: what stands for a node.
-DIRTY, ENTRY = np.uint8(1), np.uint8(2)
-# `counters`.
-FREE_TOP, NODES, HEAD, TAIL, VISITS, GONE, OPS, DIRTY_TRIES, MESSAGES = 0, 1, 2, 3, 4, 5, 6, 7, 8
-N_COUNTERS = 16
-# `work[QUEUE]` columns: trie, kind, port, value, hi, lo, length, previous message to the same trie of this
-# item + 1.
-QUEUE, REMOVED, CHANGED = 0, 1, 2
-Q_TRIE, Q_KIND, Q_PORT, Q_ON, Q_HI, Q_LO, Q_LEN, Q_PREV = 0, 1, 2, 3, 4, 5, 6, 7
-Q_COLUMNS = 8
-VOID = np.uint64(2)
-
-
-@njit(cache=True)
-def take_pair(links, sets, flags, counters):
-    """Two new leaves side by side; the number of the left one."""
-    if counters[FREE_TOP] > 0:
-        counters[FREE_TOP] -= 1
-        return np.int64(links[FREE][counters[FREE_TOP]])
-    at = counters[NODES]
-    if at + 2 > links[LEFT].shape[0]:
-        links[LEFT] = grown(links[LEFT], at + 2)
-        flags[0] = grown(flags[0], at + 2)
-        for k in range(4):
-            sets[k] = grown_rows(sets[k], at + 2)
-    counters[NODES] = at + 2
-    return at
+# Columns of `runs`: whose messages they are, whether they set the port's bit, the first message and the last.
+R_TRIE, R_KIND, R_PORT, R_ON, R_FIRST, R_LAST = 0, 1, 2, 3, 4, 5
+R_COLUMNS = 6
+# Columns of `messages`: the region, and the messages before and after it in the run. Message 0 is none.
+M_HI, M_LO, M_LEN, M_BEFORE, M_NEXT = 0, 1, 2, 3, 4
+M_COLUMNS = 5
 
 
 @njit(cache=True)
-def give_pair(links, counters, pair):
-    top = counters[FREE_TOP]
-    if top == links[FREE].shape[0]:
-        links[FREE] = grown(links[FREE], top + 1)
-    links[FREE][top] = pair
-    counters[FREE_TOP] = top + 1
+def open_run(runs, counters, trie, kind, port, on):
+    """A new run, for which there is room, still without messages."""
+    run = counters[RUNS]
+    counters[RUNS] = run + 1
+    runs[run, R_TRIE], runs[run, R_KIND], runs[run, R_PORT], runs[run, R_ON] = trie, kind, port, on
+    runs[run, R_FIRST] = runs[run, R_LAST] = 0
+    return run
 
 
 @njit(cache=True)
-def split(links, sets, flags, counters, node):
-    """Turn a leaf into a node with two leaves like it."""
-    pair = take_pair(links, sets, flags, counters)
-    left, mark = links[LEFT], flags[0]
-    for child in (pair, pair + 1):
-        left[child] = -1
-        mark[child] = DIRTY
-        for k in (WANTED, ADVERTISED):
-            sets[k][child, :] = sets[k][node, :]
-    left[node] = pair
-    return pair
-
-
-@njit(cache=True)
-def note_removed(work, counters, trie, hi, lo, length, force):
-    """Remember an entry whose node is gone: (trie, hi, lo, length, ports...)."""
-    at = counters[GONE]
-    if at == work[REMOVED].shape[0]:
-        work[REMOVED] = grown_rows(work[REMOVED], at + 1)
-    row = work[REMOVED][at]
-    row[0] = np.uint64(trie)
-    row[1] = hi
-    row[2] = lo
-    row[3] = np.uint64(length)
-    row[4:] = force
-    counters[GONE] = at + 1
-
-
-@njit(cache=True)
-def merge_if_equal(links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, depth):
-    """Undo a split that tells nothing apart any more, and say whether; (hi, lo) are the node's own bits."""
-    pair = np.int64(left[node])
-    if left[pair] >= 0 or left[pair + 1] >= 0:
-        return False
-    for w in range(wanted.shape[1]):
-        if wanted[pair, w] != wanted[pair + 1, w] or advertised[pair, w] != advertised[pair + 1, w]:
-            return False
-    for w in range(wanted.shape[1]):
-        wanted[node, w], advertised[node, w] = wanted[pair, w], advertised[pair, w]
-    if (mark[pair] | mark[pair + 1]) & ENTRY:
-        bit_hi, bit_lo = bit_words(depth)
-        if mark[pair] & ENTRY:
-            note_removed(work, counters, trie, hi, lo, depth + 1, force[pair])
-        if mark[pair + 1] & ENTRY:
-            note_removed(work, counters, trie, hi | bit_hi, lo | bit_lo, depth + 1, force[pair + 1])
-    mark[pair] = mark[pair + 1] = 0
-    left[node] = -1
-    give_pair(links, counters, pair)
-    return True
-
-
-@njit(cache=True)
-def enqueue(work, counters, trie, kind, port, on, hi, lo, length, previous):
-    """Append a message, or widen the one before it if the two complete a region; the message's row."""
-    queue = work[QUEUE]
-    if previous >= 0 and queue[previous, Q_ON] == on and np.int64(queue[previous, Q_LEN]) == length:
+def send(messages, runs, counters, run, hi, lo, length):
+    """Append a message, for which there is room, or widen the last ones if they complete a region with it."""
+    before, at = runs[run, R_LAST], np.int64(0)
+    while before > 0 and length > 0 and messages[before, M_LEN] == np.uint64(length):
         bit_hi, bit_lo = bit_words(length - 1)
         if (
-            queue[previous, Q_HI] | bit_hi == hi
-            and queue[previous, Q_LO] | bit_lo == lo
-            and hi & bit_hi | lo & bit_lo != ZERO
+            hi & bit_hi | lo & bit_lo == ZERO
+            or messages[before, M_HI] | bit_hi != hi
+            or messages[before, M_LO] | bit_lo != lo
         ):
-            while True:
-                length -= 1
-                queue[previous, Q_LEN] = np.uint64(length)
-                before = np.int64(queue[previous, Q_PREV]) - 1
-                if before < 0 or np.int64(queue[before, Q_LEN]) != length or queue[before, Q_ON] != on:
-                    return previous
-                bit_hi, bit_lo = bit_words(length - 1)
-                hi, lo = queue[previous, Q_HI], queue[previous, Q_LO]
-                if (
-                    queue[before, Q_HI] | bit_hi != hi
-                    or queue[before, Q_LO] | bit_lo != lo
-                    or hi & bit_hi | lo & bit_lo == ZERO
-                ):
-                    return previous
-                queue[previous, Q_ON] = VOID
-                previous = before
-    at = counters[TAIL]
-    if at == queue.shape[0]:
-        work[QUEUE] = queue = grown_rows(queue, at + 1)
-    row = queue[at]
-    row[Q_TRIE] = np.uint64(trie)
-    row[Q_KIND] = np.uint64(kind)
-    row[Q_PORT] = np.uint64(port)
-    row[Q_ON] = on
-    row[Q_HI] = hi
-    row[Q_LO] = lo
-    row[Q_LEN] = np.uint64(length)
-    row[Q_PREV] = np.uint64(previous + 1)
-    counters[TAIL] = at + 1
-    return at
+            break
+        hi, lo, length = messages[before, M_HI], messages[before, M_LO], length - 1
+        at, before = before, np.int64(messages[before, M_BEFORE])
+    if at == 0:
+        at = counters[TAIL]
+        counters[TAIL] = at + 1
+    messages[at, M_HI], messages[at, M_LO], messages[at, M_LEN] = hi, lo, np.uint64(length)
+    messages[at, M_BEFORE], messages[at, M_NEXT] = np.uint64(before), ZERO
+    if before > 0:
+        messages[before, M_NEXT] = np.uint64(at)
+    else:
+        runs[run, R_FIRST] = at
+    runs[run, R_LAST] = at
 
 
 @njit(cache=True)
-def tell_neighbours(work, counters, shape, last, trie, kind, port, was, on, hi, lo, length):
-    """After `port`'s bit changed in a leaf: tell those for whom "anything besides you" changed.
+def tell_neighbours(messages, runs, counters, shape, told, source, besides, hi, lo, length):
+    """After a port's bit changed in a leaf: tell those for whom "anything besides you" changed.
 
-    `was` is what the set held besides `port`: NONE, one port, or SEVERAL.
+    `source` is the run that changed it, and `besides` what the set holds besides its port: NONE, one port, or
+    SEVERAL. `told` has, by port, the run that its neighbour is told in.
     """
+    if besides == SEVERAL:
+        return
     towards, back = shape
-    if was == SEVERAL:
-        return
-    if was >= 0:
-        if towards[trie, was] >= 0:
-            last[was] = enqueue(
-                work, counters, towards[trie, was], kind, back[trie, was], on, hi, lo, length, last[was]
-            )
-        return
-    for p in range(towards.shape[1]):
-        if p != port and towards[trie, p] >= 0:
-            last[p] = enqueue(
-                work, counters, towards[trie, p], kind, back[trie, p], on, hi, lo, length, last[p]
-            )
+    trie, own = runs[source, R_TRIE], runs[source, R_PORT]
+    first, end = (np.int64(0), towards.shape[1]) if besides == NONE else (besides, besides + 1)
+    for port in range(first, end):
+        if port != own and towards[trie, port] >= 0:
+            if told[port] < 0:
+                told[port] = open_run(
+                    runs,
+                    counters,
+                    towards[trie, port],
+                    runs[source, R_KIND],
+                    back[trie, port],
+                    runs[source, R_ON],
+                )
+            send(messages, runs, counters, told[port], hi, lo, length)
 
 
 @njit(cache=True)
-def change_region(links, sets, flags, work, counters, shape, roots, starts, scratch, dirty, item):
-    """Carry out one message at one trie: set a port's bit over a region, and tell the neighbours what follows."""
-    message = work[QUEUE][item]
-    trie, kind, port = np.int64(message[Q_TRIE]), np.int64(message[Q_KIND]), np.int64(message[Q_PORT])
-    on, hi, lo, length = message[Q_ON], message[Q_HI], message[Q_LO], np.int64(message[Q_LEN])
-    wish = on == ONE
-    path, stage, last, seen = scratch[0], scratch[1], scratch[2], scratch[3]
-    node, depth, top = np.int64(roots[trie]), np.int64(starts[trie]), np.int64(starts[trie])
-    counters[MESSAGES] += 1
-    left, old = (
-        links[LEFT],
-        length,
-    )  # nodes below depth `old` are new, and dirty though those above may not be
-    while depth < length:
-        if left[node] < 0:
-            if has_port(sets[kind][node], port) == wish:
-                counters[VISITS] += 1
-                return
-            split(links, sets, flags, counters, node)
-            left, old = links[LEFT], min(old, depth)
-        path[depth] = node
-        node = np.int64(left[node]) + bit_at(hi, lo, depth)
-        depth += 1
+def note_removed(removed, counters, trie, hi, lo, length, nodes, node, words):
+    """Remember an entry whose node is gone: (trie, hi, lo, length, ports...)."""
+    at = counters[GONE]
+    counters[GONE] = at + 1
+    removed[at, 0], removed[at, 1], removed[at, 2] = np.uint64(trie), hi, lo
+    removed[at, 3] = np.uint64(length)
+    for w in range(words):
+        removed[at, 4 + w] = nodes[node, group(FORCE, words) + w]
 
-    last[:] = -1
-    mark, ports = flags[0], sets[kind]
-    wanted, advertised, force = sets[WANTED], sets[ADVERTISED], sets[FORCE]
+
+@njit(cache=True)
+def close(nodes, removed, counters, trie, node, hi, lo, depth, words):
+    """Leave a node below which something changed: undo a split that tells nothing apart any more.
+
+    A dirty node has dirty nodes above it, or none of the later passes would find it. Returns `removed`.
+    """
+    head = nodes[node, HEAD] | DIRTY
+    nodes[node, HEAD] = head
+    if head & INNER == ZERO:
+        return removed
+    pair = number_of(head)
+    marks = nodes[pair, HEAD] | nodes[pair + 1, HEAD]
+    if marks & INNER:
+        return removed
+    for column in range(1, 1 + 2 * words):
+        if nodes[pair, column] != nodes[pair + 1, column]:
+            return removed
+    for column in range(1, 1 + 2 * words):
+        nodes[node, column] = nodes[pair, column]
+    if marks & ENTRY:
+        removed = with_room(removed, counters[GONE] + 2)
+        hi, lo = cut(hi, lo, depth)
+        if nodes[pair, HEAD] & ENTRY:
+            note_removed(removed, counters, trie, hi, lo, depth + 1, nodes, pair, words)
+        if nodes[pair + 1, HEAD] & ENTRY:
+            bit_hi, bit_lo = bit_words(depth)
+            note_removed(removed, counters, trie, hi | bit_hi, lo | bit_lo, depth + 1, nodes, pair + 1, words)
+    nodes[node, HEAD] = head & (ENTRY | DIRTY)
+    give_pair(nodes, counters, pair)
+    return removed
+
+
+@njit(cache=True)
+def carry_out(nodes, messages, removed, runs, counters, shape, roots, starts, scratch, run):
+    """Carry out a run at its trie: set a port's bit over the regions, and tell the neighbours what follows.
+
+    The walk stands at `path[depth]`, whose dz is the first bits of (hi, lo). Returns `nodes`, `messages` and
+    `removed`, and whether something changed.
+    """
+    trie, kind, port = runs[run, R_TRIE], runs[run, R_KIND], runs[run, R_PORT]
+    words, ports = words_of(nodes), shape[0].shape[1]
+    first = group(kind, words)
+    word, bit = first + (port >> 6), ONE << np.uint64(port & 63)
+    wish = bit if runs[run, R_ON] else ZERO
+    path, stage, seen, told = scratch
+    for p in range(ports):
+        told[p] = -1
+    top = depth = starts[trie]
     changed = 0  # leaves, so far; `seen` holds the count at which each node on the path was entered
-    level, path[length], stage[length] = length, node, 0
-    while level >= length:
-        node = np.int64(path[level])
-        if left[node] < 0:
+    path[depth], seen[depth] = roots[trie], changed
+    hi = lo = ZERO
+    at = runs[run, R_FIRST]
+    while at > 0:
+        to_hi, to_lo, length = messages[at, M_HI], messages[at, M_LO], np.int64(messages[at, M_LEN])
+        at = np.int64(messages[at, M_NEXT])
+        while depth > top and (depth > length or differs(hi ^ to_hi, lo ^ to_lo, depth)):
+            if changed > seen[depth]:
+                removed = close(nodes, removed, counters, trie, path[depth], hi, lo, depth, words)
+            depth -= 1
+        hi, lo = to_hi, to_lo
+        nodes = with_room(nodes, counters[NODES] + 2 * MAX_DEPTH)
+        node = path[depth]
+        while depth < length:
+            head = nodes[node, HEAD]
+            if head & INNER:
+                pair = number_of(head)
+            elif nodes[node, word] & bit == wish:
+                break
+            else:
+                pair = split(nodes, counters, node, words)
+            node = pair + bit_at(hi, lo, depth)
+            depth += 1
+            path[depth], seen[depth] = node, changed
+        if depth < length:
             counters[VISITS] += 1
-            row = ports[node]
-            if has_port(row, port) != wish:
-                changed += 1
-                mark[node] |= DIRTY
-                if not wish:
-                    flip_port(row, port)
-                was = only_port(row)
-                if wish:
-                    flip_port(row, port)
-                tell_neighbours(work, counters, shape, last, trie, kind, port, was, on, hi, lo, level)
-            level -= 1
             continue
-        if stage[level] == 0:
-            seen[level] = changed
-        done = stage[level] == 2 and changed > seen[level]
-        level, hi, lo = go_on(left, path, stage, level, level, hi, lo)
-        if done:
-            mark[node] |= DIRTY  # a dirty node has dirty nodes above it, or none of the passes would find it
-            merge_if_equal(
-                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level + 1
-            )
-    if changed == 0:
-        return
-    merging = True
-    for level in range(length - 1, top - 1, -1):
-        node = np.int64(path[level])
-        if merging:
-            hi, lo = cut(hi, lo, level)
-            merging = merge_if_equal(
-                links, left, mark, wanted, advertised, force, work, counters, trie, node, hi, lo, level
-            )
-        elif level <= old and mark[node] & DIRTY:
-            break  # and so is all above it
-        mark[node] |= DIRTY
+        level, stage[depth] = depth, 0
+        while level >= depth:
+            node = path[level]
+            if nodes[node, HEAD] & INNER:
+                if stage[level] == 0 and level > depth:
+                    seen[level] = changed
+                done = stage[level] == 2 and changed > seen[level]
+                level, hi, lo = go_on(nodes, path, stage, level, level, hi, lo)
+                if done:
+                    removed = close(nodes, removed, counters, trie, node, hi, lo, level + 1, words)
+                continue
+            counters[VISITS] += 1
+            if nodes[node, word] & bit != wish:
+                changed += 1
+                nodes[node, HEAD] |= DIRTY
+                nodes[node, word] &= ~bit
+                besides = only_port_of(nodes, node, first, words)
+                nodes[node, word] |= wish
+                messages = with_room(messages, counters[TAIL] + ports)
+                tell_neighbours(messages, runs, counters, shape, told, run, besides, hi, lo, level)
+            level -= 1
+    while depth >= top:
+        if changed > seen[depth]:
+            removed = close(nodes, removed, counters, trie, path[depth], hi, lo, depth, words)
+        depth -= 1
+    return nodes, messages, removed, changed > 0
+
+
+@njit(cache=True, nogil=True)
+def spread(nodes, messages, runs, removed, counters, shape, roots, starts, scratch, dirty):
+    """Work off all runs, in the order in which they were sent; returns `nodes`, `messages`, `runs` and `removed`."""
+    while counters[RUN] < counters[RUNS]:
+        run = counters[RUN]
+        runs = with_room(runs, counters[RUNS] + shape[0].shape[1])
+        nodes, messages, removed, changed = carry_out(
+            nodes, messages, removed, runs, counters, shape, roots, starts, scratch, run
+        )
+        if changed:
+            mark_trie(dirty, counters, runs[run, R_TRIE])
+        counters[RUN] = run + 1
+    counters[RUN] = counters[RUNS] = 0
+    counters[TAIL] = 1
+    return nodes, messages, runs, removed
+
+
+@njit(cache=True, inline="always")
+def mark_trie(dirty, counters, trie):
+    """Put a trie on the list of those that the next update goes through: the second half of `dirty`."""
     if dirty[trie] == 0:
         dirty[trie] = 1
         dirty[dirty.shape[0] // 2 + counters[DIRTY_TRIES]] = trie
         counters[DIRTY_TRIES] += 1
 
 
-@njit(cache=True, nogil=True)
-def spread(links, sets, flags, work, counters, shape, roots, starts, scratch, dirty):
-    """Work off the queue of messages, in the order in which they were sent."""
-    while counters[HEAD] < counters[TAIL]:
-        item = counters[HEAD]
-        counters[HEAD] += 1
-        if work[QUEUE][item, Q_ON] != VOID:
-            change_region(links, sets, flags, work, counters, shape, roots, starts, scratch, dirty, item)
-    counters[HEAD] = counters[TAIL] = 0
+@njit(cache=True)
+def ask(messages, runs, counters, trie, kind, port, on, hi, lo, length):
+    """Have a port's bit set over one region, or cleared; returns `messages` and `runs`."""
+    messages, runs = with_room(messages, counters[TAIL] + 1), with_room(runs, counters[RUNS] + 1)
+    send(messages, runs, counters, open_run(runs, counters, trie, kind, port, on), hi, lo, length)
+    return messages, runs
 
 
 @njit(cache=True)
-def introduce(links, sets, work, counters, root, start, first, kind, towards, port, scratch):
-    """Tell a new neighbour all that a trie has an interest in; nothing is known yet behind the port between them."""
-    left, ports = links[LEFT], sets[kind]
+def introduce(nodes, messages, runs, counters, root, start, first, kind, towards, port, scratch):
+    """Tell a new neighbour all that a trie has an interest in; nothing is known yet behind the port between them.
+
+    Returns `messages` and `runs`.
+    """
+    words = words_of(nodes)
     path, stage = scratch[0], scratch[1]
+    runs = with_room(runs, counters[RUNS] + 1)
+    run = open_run(runs, counters, towards, kind, port, 1)
     hi, lo = first
-    level, path[0], stage[0], previous = 0, root, 0, np.int64(-1)
+    level, path[0], stage[0] = 0, root, 0
     while level >= 0:
-        node = np.int64(path[level])
-        if left[node] >= 0:
-            level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
+        node = path[level]
+        if nodes[node, HEAD] & INNER:
+            level, hi, lo = go_on(nodes, path, stage, level, start + level, hi, lo)
             continue
-        if only_port(ports[node]) != NONE:
-            previous = enqueue(work, counters, towards, kind, port, ONE, hi, lo, start + level, previous)
+        if only_port_of(nodes, node, group(kind, words), words) != NONE:
+            messages = with_room(messages, counters[TAIL] + 1)
+            send(messages, runs, counters, run, hi, lo, start + level)
         level -= 1
+    return messages, runs
 
 
 @njit(cache=True)
-def announce(work, counters, partition_dz, switch, kind, port, on, hi, lo, length):
-    """Send a change of a host's own interest to its switch, partition by partition."""
+def announce(messages, runs, counters, partition_dz, switch, kind, port, on, hi, lo, length):
+    """Send a change of a host's own interest to its switch, partition by partition; returns `messages` and `runs`.
+
+    What follows each other for one trie is one run.
+    """
     n = partition_dz.shape[0]
+    messages, runs = with_room(messages, counters[TAIL] + n), with_room(runs, counters[RUNS] + n)
     for part in range(n):
         part_hi, part_lo, part_len = (
             partition_dz[part, 0],
             partition_dz[part, 1],
             np.int64(partition_dz[part, 2]),
         )
-        shorter = min(part_len, length)
-        a_hi, a_lo = cut(hi, lo, shorter)
-        b_hi, b_lo = cut(part_hi, part_lo, shorter)
-        if a_hi != b_hi or a_lo != b_lo:
+        if differs(hi ^ part_hi, lo ^ part_lo, min(part_len, length)):
             continue
+        trie, run = switch * n + part, counters[RUNS] - 1
+        if (
+            run < 0
+            or runs[run, R_TRIE] != trie
+            or runs[run, R_KIND] != kind
+            or runs[run, R_PORT] != port
+            or runs[run, R_ON] != on
+        ):
+            run = open_run(runs, counters, trie, kind, port, on)
         if part_len > length:
-            enqueue(work, counters, switch * n + part, kind, port, on, part_hi, part_lo, part_len, -1)
+            send(messages, runs, counters, run, part_hi, part_lo, part_len)
         else:
-            enqueue(work, counters, switch * n + part, kind, port, on, hi, lo, length, -1)
+            send(messages, runs, counters, run, hi, lo, length)
+    return messages, runs

@@ -1,12 +1,11 @@
 """From the port sets in a switch's trie to its flow table, where something changed.
 
 Bottom-up, every node gets a value; top-down, the label in force at every node follows from the values, and an
-entry stands where it differs from the parent's. Both passes enter only what changed. OVERLAY: the value is
-the set of ports that the whole subtree shares. SMALLEST: the value is a set of labels (ORTC). FREE: as
-SMALLEST, where a leaf that nothing can arrive at takes any label, and the bit of the only port that something
-arrives on is free, since a switch never sends back.
+entry stands where it differs from the parent's. Both passes enter only what changed. SMALLEST: the value is a set of
+labels (ORTC). FREE: as SMALLEST, where a leaf that nothing can arrive at takes any label, and the bit of the only port
+that something arrives on is free, since a switch never sends back. OVERLAY needs less, and is `overlay_kernel`'s.
 
-The plain twins are `meaning.overlay` and `meaning.smallest`.
+The plain twin is `meaning.smallest`.
 """
 
 from __future__ import annotations
@@ -20,28 +19,41 @@ from flowsieve.flow.tables.bits_kernel import (
     SEVERAL,
     ZERO,
     flip_port,
-    grown_rows,
     has_port,
     only_port,
     same,
+    with_room,
 )
 from flowsieve.flow.tables.palette_kernel import PICKS, combine, in_set, intern_one, intern_two
-from flowsieve.flow.tables.spread_kernel import (
+from flowsieve.flow.tables.spread_kernel import mark_trie
+from flowsieve.flow.tables.trie_kernel import (
     ADVERTISED,
-    CHANGED,
     DIRTY,
     DIRTY_TRIES,
     ENTRY,
     FORCE,
     GONE,
+    HEAD,
+    INNER,
+    MARKS,
     OPS,
-    REMOVED,
     VALUE,
     WANTED,
+    go_on,
+    group,
+    number_of,
+    numbered,
+    words_of,
 )
-from flowsieve.flow.tables.trie_kernel import LEFT, go_on
 
 OVERLAY, SMALLEST, FREE_WHERE_NOTHING_ARRIVES = 0, 1, 2
+
+
+@njit(cache=True, inline="always")
+def set_of(nodes, node):
+    """The id of a node's set of labels."""
+    head = nodes[node, HEAD]
+    return np.int64(nodes[node, group(VALUE, 1)]) if head & INNER else number_of(head)
 
 
 @njit(cache=True)
@@ -104,236 +116,232 @@ def leaf_set(palette, mode, wanted, advertised, is_host, is_loose, label):
 
 
 @njit(cache=True)
-def value_nodes(links, sets, flags, palette, mode, root, is_host, is_loose, scratch, label):
+def value_nodes(nodes, palette, mode, root, is_host, is_loose, scratch, label):
     """Bottom-up over the dirty nodes of one trie: their values."""
     path, stage = scratch[0], scratch[1]
-    left, mark, value = links[LEFT], flags[0], sets[VALUE]
-    wanted, advertised = sets[WANTED], sets[ADVERTISED]
+    words = words_of(nodes)
+    wanted, advertised = group(WANTED, words), group(ADVERTISED, words)
     hi = lo = ZERO
     level, path[0], stage[0] = 0, root, 0
     while level >= 0:
-        node = np.int64(path[level])
-        if mark[node] & DIRTY == 0:
+        node = path[level]
+        head = nodes[node, HEAD]
+        if head & DIRTY == ZERO:
             level -= 1
-        elif left[node] < 0:
-            if mode == OVERLAY:
-                write_label(wanted[node], advertised[node], value[node])
-            else:
-                value[node, 0] = np.uint64(
-                    leaf_set(palette, mode, wanted[node], advertised[node], is_host, is_loose, label)
-                )
+        elif head & INNER == ZERO:
+            options = leaf_set(
+                palette,
+                mode,
+                nodes[node, wanted : wanted + words],
+                nodes[node, advertised : advertised + words],
+                is_host,
+                is_loose,
+                label,
+            )
+            nodes[node, HEAD] = numbered(options, head & MARKS)
             level -= 1
         elif stage[level] < 2:
-            level, hi, lo = go_on(left, path, stage, level, 0, hi, lo)
+            level, hi, lo = go_on(nodes, path, stage, level, 0, hi, lo)
         else:
-            pair = np.int64(left[node])
-            if mode == OVERLAY:
-                for w in range(value.shape[1]):
-                    value[node, w] = value[pair, w] & value[pair + 1, w]
-            else:
-                value[node, 0] = np.uint64(
-                    combine(palette, np.int64(value[pair, 0]), np.int64(value[pair + 1, 0]))
-                )
+            pair = number_of(head)
+            nodes[node, group(VALUE, words)] = np.uint64(
+                combine(palette, set_of(nodes, pair), set_of(nodes, pair + 1))
+            )
             level -= 1
 
 
-# Columns of `work[CHANGED]`: trie, hi, lo, length, whether an entry was and is there, then the old and the
-# new ports.
+# Columns of `changed`: trie, hi, lo, length, whether an entry was and is there, then the old and the new ports.
 C_TRIE, C_HI, C_LO, C_LEN, C_WAS, C_IS, C_PORTS = 0, 1, 2, 3, 4, 5, 6
 
 
 @njit(cache=True)
-def note_change(work, counters, trie, hi, lo, length, was, old, now, new):
+def note_change(changed, counters, trie, hi, lo, length, was, now):
+    """A new row, for which there is room, still without ports."""
     at = counters[OPS]
-    if at == work[CHANGED].shape[0]:
-        work[CHANGED] = grown_rows(work[CHANGED], at + 1)
-    row = work[CHANGED][at]
-    words = old.shape[0]
-    row[C_TRIE], row[C_HI], row[C_LO], row[C_LEN] = np.uint64(trie), hi, lo, np.uint64(length)
-    row[C_WAS], row[C_IS] = np.uint64(was), np.uint64(now)
-    for w in range(words):
-        row[C_PORTS + w] = old[w] if was else ZERO
-        row[C_PORTS + words + w] = new[w] if now else ZERO
     counters[OPS] = at + 1
+    changed[at, C_TRIE], changed[at, C_HI], changed[at, C_LO] = np.uint64(trie), hi, lo
+    changed[at, C_LEN], changed[at, C_WAS], changed[at, C_IS] = (
+        np.uint64(length),
+        np.uint64(was),
+        np.uint64(now),
+    )
+    return at
 
 
 @njit(cache=True)
-def force_labels(links, sets, flags, palette, mode, work, counters, trie, root, start, first, scratch, label):
-    """Top-down where values or the label from above changed: the labels in force, and the entries that differ."""
-    path, stage, ids = scratch[0], scratch[1], scratch[3]
-    left, mark, value, force = links[LEFT], flags[0], sets[VALUE], sets[FORCE]
+def force_labels(nodes, palette, changed, counters, trie, root, start, first, scratch):
+    """Top-down where values or the label from above changed: the labels in force, and the entries that differ.
+
+    Returns `changed`.
+    """
+    path, stage, ids = scratch[0], scratch[1], scratch[2]
+    words = words_of(nodes)
+    force = group(FORCE, words)
     hi, lo = first
     level, path[0], stage[0] = 0, root, 0
-    above = np.zeros(force.shape[1], np.uint64)
     while level >= 0:
-        node = np.int64(path[level])
+        node = path[level]
+        head = nodes[node, HEAD]
         if stage[level] == 0:
-            if level > 0:
-                above[:] = force[path[level - 1]]
-            else:
-                above[:] = ZERO
-            if mode == OVERLAY:
-                label[:] = value[node]
-            else:
-                inherited = ids[level - 1] if level > 0 else 0
-                options = np.int64(value[node, 0])
-                if in_set(palette[1], options, inherited):
-                    ids[level] = inherited
-                else:
-                    ids[level] = palette[1][PICKS][options]
-                label[:] = palette[0][0][ids[level]]
-            was, now = mark[node] & ENTRY != 0, not same(label, above)
-            moved = not same(label, force[node])
+            inherited = ids[level - 1] if level > 0 else 0
+            options = set_of(nodes, node)
+            ids[level] = inherited if in_set(palette[1], options, inherited) else palette[1][PICKS][options]
+            label = palette[0][0][ids[level]]
+            was, now = head & ENTRY != ZERO, ids[level] != inherited
+            moved = not same(label, nodes[node, force:])
             if was != now or (now and moved):
-                note_change(work, counters, trie, hi, lo, start + level, was, force[node], now, label)
-            enter = left[node] >= 0 and (moved or mark[node] & DIRTY != 0)
-            force[node, :] = label
-            mark[node] = ENTRY if now else np.uint8(0)
-            if not enter:
+                changed = with_room(changed, counters[OPS] + 1)
+                at = note_change(changed, counters, trie, hi, lo, start + level, was, now)
+                for w in range(words):
+                    changed[at, C_PORTS + w] = nodes[node, force + w] if was else ZERO
+                    changed[at, C_PORTS + words + w] = label[w] if now else ZERO
+            nodes[node, force:] = label
+            nodes[node, HEAD] = head & ~(DIRTY | ENTRY) | (ENTRY if now else ZERO)
+            if head & INNER == ZERO or not (moved or head & DIRTY):
                 level -= 1
                 continue
-        level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
+        level, hi, lo = go_on(nodes, path, stage, level, start + level, hi, lo)
+    return changed
 
 
 @njit(cache=True)
-def net_removed(work, counters, words):
-    """Join the entries whose nodes went away with the changes: first old, last new; equal ones vanish."""
+def net_removed(changed, removed, counters, words):
+    """Join the entries whose nodes went away with the changes: first old, last new; equal ones vanish.
+
+    Returns `changed`.
+    """
     gone, n_changed = counters[GONE], counters[OPS]
     if gone == 0:
-        return
+        return changed
     size = 16
     while size < 2 * gone:
         size *= 2
-    slots = np.full(size, -1, np.int64)
-    removed = work[REMOVED]
+    slots = np.full(size, -1, np.int32)
     for i in range(gone):
-        at = slot_of(removed[i], size)
+        at = slot_of(removed, i, size)
         while slots[at] >= 0:
             at = (at + 1) & (size - 1)
         slots[at] = i
     kept = 0
-    changed = work[CHANGED]
     for i in range(n_changed):
-        row = changed[i]
-        if row[C_WAS] == ZERO:
-            at = slot_of(row, size)
+        if changed[i, C_WAS] == ZERO:
+            at = slot_of(changed, i, size)
             while slots[at] != -1:
                 j = slots[at]
-                if same_key(removed[j], row):
-                    row[C_WAS] = ONE
-                    row[C_PORTS : C_PORTS + words] = removed[j, 4:]
+                if same_key(removed, j, changed, i):
+                    changed[i, C_WAS] = ONE
+                    for w in range(words):
+                        changed[i, C_PORTS + w] = removed[j, 4 + w]
                     removed[j, 0] = ~ZERO
                     break
                 at = (at + 1) & (size - 1)
-            if row[C_WAS] == ONE and same(
-                row[C_PORTS : C_PORTS + words], row[C_PORTS + words : C_PORTS + 2 * words]
-            ):
-                continue
+            if changed[i, C_WAS] == ONE:
+                differ = False
+                for w in range(words):
+                    differ = differ or changed[i, C_PORTS + w] != changed[i, C_PORTS + words + w]
+                if not differ:
+                    continue
         if kept != i:
-            changed[kept, :] = row
+            changed[kept, :] = changed[i, :]
         kept += 1
     counters[OPS] = kept
-    nothing = np.zeros(words, np.uint64)
+    changed = with_room(changed, kept + gone)
     for i in range(gone):
-        row = removed[i]
-        if row[0] != ~ZERO:
-            note_change(
-                work,
-                counters,
-                np.int64(row[0]),
-                row[1],
-                row[2],
-                np.int64(row[3]),
-                True,
-                row[4:],
-                False,
-                nothing,
-            )
+        if removed[i, 0] != ~ZERO:
+            trie, length = np.int64(removed[i, 0]), np.int64(removed[i, 3])
+            at = note_change(changed, counters, trie, removed[i, 1], removed[i, 2], length, True, False)
+            for w in range(words):
+                changed[at, C_PORTS + w], changed[at, C_PORTS + words + w] = removed[i, 4 + w], ZERO
     counters[GONE] = 0
+    return changed
 
 
 @njit(cache=True, inline="always")
-def slot_of(row, size):
-    seed = row[0] * np.uint64(0x9E3779B97F4A7C15)
+def slot_of(rows, i, size):
+    seed = rows[i, 0] * np.uint64(0x9E3779B97F4A7C15)
     for k in range(1, 4):
-        seed = (seed ^ row[k]) * np.uint64(0xD6E8FEB86659FD93)
+        seed = (seed ^ rows[i, k]) * np.uint64(0xD6E8FEB86659FD93)
         seed ^= seed >> np.uint64(32)
     return np.int64(seed & np.uint64(size - 1))
 
 
 @njit(cache=True, inline="always")
-def same_key(left, right):
-    return left[0] == right[0] and left[1] == right[1] and left[2] == right[2] and left[3] == right[3]
+def same_key(rows, i, others, j):
+    return (
+        rows[i, 0] == others[j, 0]
+        and rows[i, 1] == others[j, 1]
+        and rows[i, 2] == others[j, 2]
+        and rows[i, 3] == others[j, 3]
+    )
+
+
+@njit(cache=True)
+def net_changes(changed, removed, counters, entries, words):
+    """End an update: returns `changed`, and a copy of its rows that are the net changes."""
+    changed = net_removed(changed, removed, counters, words)
+    n = counters[OPS]
+    for i in range(n):
+        entries[np.int64(changed[i, C_TRIE])] += np.int64(changed[i, C_IS]) - np.int64(changed[i, C_WAS])
+    counters[OPS] = 0
+    return changed, changed[:n].copy()
 
 
 @njit(cache=True, nogil=True)
 def refresh_tables(
-    links, sets, flags, rows, vectors, label_ids, set_ids, combined, sizes, mode, work, counters, roots,
+    nodes, changed, removed, rows, vectors, label_ids, set_ids, combined, sizes, mode, counters, roots,
     starts, firsts, hosts, loose, scratch, dirty, entries,
 ):  # fmt: skip
-    """Bring the entries of all changed tries up to date; returns the net changes, rows as in `work[CHANGED]`.
+    """Bring the entries of all changed tries up to date; returns `changed`, and a copy of its rows: the net changes.
 
     The palette comes in parts: a tuple that holds typed containers would cost more to pass than a request to
     serve.
     """
     palette = (rows, vectors, label_ids, set_ids, combined, sizes)
-    words = sets[0].shape[1]
+    words = words_of(nodes)
     label = np.zeros(words, np.uint64)
     half = dirty.shape[0] // 2
     for i in range(counters[DIRTY_TRIES]):
         trie = dirty[half + i]
         dirty[trie] = 0
         root = roots[trie]
-        value_nodes(links, sets, flags, palette, mode, root, hosts[trie], loose[trie], scratch, label)
+        value_nodes(nodes, palette, mode, root, hosts[trie], loose[trie], scratch, label)
         first = (firsts[trie, 0], firsts[trie, 1])
-        force_labels(
-            links, sets, flags, palette, mode, work, counters, trie, root, starts[trie], first, scratch, label
-        )
+        changed = force_labels(nodes, palette, changed, counters, trie, root, starts[trie], first, scratch)
     counters[DIRTY_TRIES] = 0
-    net_removed(work, counters, words)
-    for i in range(counters[OPS]):
-        row = work[CHANGED][i]
-        entries[np.int64(row[C_TRIE])] += np.int64(row[C_IS]) - np.int64(row[C_WAS])
-    rows_changed = work[CHANGED][: counters[OPS]].copy()
-    counters[OPS] = 0
-    return rows_changed
+    return net_changes(changed, removed, counters, entries, words)
 
 
 @njit(cache=True)
-def touch(links, flags, counters, dirty, trie, root, scratch):
+def touch(nodes, counters, dirty, trie, root, scratch):
     """Mark a whole trie as changed, so that its table is worked out anew."""
     path, stage = scratch[0], scratch[1]
-    left, mark = links[LEFT], flags[0]
     hi = lo = ZERO
     level, path[0], stage[0] = 0, root, 0
     while level >= 0:
-        node = np.int64(path[level])
-        mark[node] |= DIRTY
-        if left[node] >= 0:
-            level, hi, lo = go_on(left, path, stage, level, 0, hi, lo)
+        node = path[level]
+        nodes[node, HEAD] |= DIRTY
+        if nodes[node, HEAD] & INNER:
+            level, hi, lo = go_on(nodes, path, stage, level, 0, hi, lo)
         else:
             level -= 1
-    if dirty[trie] == 0:
-        dirty[trie] = 1
-        dirty[dirty.shape[0] // 2 + counters[DIRTY_TRIES]] = trie
-        counters[DIRTY_TRIES] += 1
+    mark_trie(dirty, counters, trie)
 
 
 @njit(cache=True, nogil=True)
-def list_entries(links, sets, flags, trie, root, start, first, scratch, out):
+def list_entries(nodes, root, start, first, scratch, out):
     """All entries of one trie into `out` (rows: hi, lo, length, ports...); returns how many. `out` has room."""
     path, stage = scratch[0], scratch[1]
-    left, mark, force = links[LEFT], flags[0], sets[FORCE]
+    force = group(FORCE, words_of(nodes))
     hi, lo = first
     level, path[0], stage[0], n = 0, root, 0, 0
     while level >= 0:
-        node = np.int64(path[level])
-        if stage[level] == 0 and mark[node] & ENTRY:
+        head = nodes[path[level], HEAD]
+        if stage[level] == 0 and head & ENTRY:
             out[n, 0], out[n, 1], out[n, 2] = hi, lo, np.uint64(start + level)
-            out[n, 3:] = force[node]
+            out[n, 3:] = nodes[path[level], force:]
             n += 1
-        if left[node] >= 0:
-            level, hi, lo = go_on(left, path, stage, level, start + level, hi, lo)
+        if head & INNER:
+            level, hi, lo = go_on(nodes, path, stage, level, start + level, hi, lo)
         else:
             level -= 1
     return n

@@ -14,12 +14,12 @@ from flowsieve.index.dz import Dz
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableUpdate:
-    """The net difference of all tables, rows as in table_kernel; the port sets of `touched` switches changed."""
+    """The net difference of all tables, rows as in table_kernel, and the tries whose port sets changed."""
 
     switches: tuple[str, ...]
     partitions: int
     rows: NDArray[np.uint64]
-    touched: set[str]
+    tries: NDArray[np.int64]
 
     def __len__(self) -> int:
         """How many flow operations it takes."""
@@ -29,6 +29,11 @@ class TableUpdate:
         """Flow operations per switch, where there are any."""
         numbers, counts = np.unique(self.rows[:, 0] // np.uint64(self.partitions), return_counts=True)
         return {self.switches[int(n)]: int(count) for n, count in zip(numbers, counts, strict=True)}
+
+    @property
+    def touched(self) -> set[str]:
+        """The switches whose port sets have changed, be their tables the same or not."""
+        return {self.switches[n] for n in (self.tries // self.partitions).tolist()}
 
     def by_switch(self) -> dict[str, list[Change]]:
         words = (self.rows.shape[1] - table_kernel.C_PORTS) // 2
