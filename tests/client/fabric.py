@@ -14,8 +14,12 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.header.address import address_text
+from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import encoding_of
+from flowsieve.header.tag import LABEL_HEADERS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.topology import Topology
@@ -38,11 +42,13 @@ GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 class Fabric:
     """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
 
-    def __init__(self, control: str, plan: IndexPlan | None = None, *, labelled: bool = False) -> None:
+    def __init__(self, control: str, plan: IndexPlan | None = None, *, header: str = "ipv6") -> None:
         self.control = control
-        self.encoding = encoding_of("receivers" if labelled else "ipv6")
+        self.encoding = encoding_of(header)
+        labelled = header in LABEL_HEADERS
         plan = plan or RegularPlan.make(SCHEMA, bits=0 if labelled else 7)
-        self.state = ControlState(NETWORK, plan, settings=Settings(labelled=labelled))
+        bloom = BloomSettings(BloomLabels.tuned(16), Shares(16)) if header == "bloom" else None
+        self.state = ControlState(NETWORK, plan, settings=Settings(labelled=labelled, bloom=bloom))
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
@@ -66,6 +72,7 @@ class Fabric:
             for switch in NETWORK.switches:
                 switches.connect(switch)
             await dispatcher.settled()
+            self.ledger.promise(lease)
             self.keys = keys = KeyRotation(SECRET, self.ledger, dispatcher.scribe, self.rotation)
             handler = CallHandler(
                 dispatcher,
@@ -101,7 +108,8 @@ class Fabric:
     def carry(self, host: str, datagram: EventDatagram) -> None:
         seen = len(self.network.deliveries)
         if datagram.destination:
-            self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
+            to = address_text(6, int.from_bytes(datagram.destination))
+            self.network.send(host, to, source=int.from_bytes(datagram.source))
         self.network.settle()
         for delivery in self.network.deliveries[seen:]:
             if not self.loses(delivery.host, datagram.payload):

@@ -18,10 +18,12 @@ from flowsieve.serving.http import views
 WITHIN = 120.0  # seconds for anything to happen
 
 
-@pytest.fixture
-def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
+@pytest.fixture(params=["receivers", "bloom"])
+def labelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Fabric]:
     """The network of these tests with labels; the matchers that were started for it end with it."""
-    made = Fabric(f"unix:{tmp_path / 'control'}", labelled=True)
+    made = Fabric(f"unix:{tmp_path / 'control'}", header=request.param)
     monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)
     yield made
     for host in ("ann", "bob", "cy"):
@@ -66,16 +68,17 @@ def test_events_come_to_those_who_want_them_and_to_nobody_else(labelled: Fabric)
             assert await prices(high, 2) == [100, 500]
             assert await prices(here, 1) == [7]
             await low.cancel()
-            await until(lambda: not labelled.dispatcher.publishers.behind)  # what ends, ends before they know
+            service = labelled.dispatcher  # what ends, ends before publishers know
+            await until(lambda: not service.publishers.behind and not service.steps_under_way)
             await ann.publish(price=8, side="buy")
             await ann.publish(price=101, side="buy")
             assert await prices(high, 1) == [101]
             await until(lambda: not cy.stats.lost)
             assert (bob.stats.received, cy.stats.received) == (2, 3)  # not one that was not asked for
             assert (cy.stats.false_positives, cy.stats.duplicates, cy.stats.lost) == (0, 0, 0)
-            assert labelled.dispatcher.operations == sum(
-                map(labelled.state.size, labelled.state.topology.switches)
-            )
+            sizes = sum(map(labelled.state.size, labelled.state.topology.switches))
+            gone = 0 if labelled.state.bloom is None else 2 * 2  # the filter that was cancelled came and went
+            assert service.operations == sizes + gone
 
     asyncio.run(story())
 
@@ -181,10 +184,18 @@ def test_what_is_asked_of_the_controller_has_an_answer_with_labels_too(labelled:
             path = views.explanation(await service.view(), "ann", {"price": 5, "side": "buy"})
             assert [hop["switch"] for hop in path["hops"]] == ["s1", "s2"]
             priced = views.quote(service, "cy", "400 < price < 600")
-            assert (priced["told"], priced["entries"], priced["fits"]) == (["ann"], {}, True)
+            entries = {} if labelled.state.bloom is None else {"s1": 1, "s2": 1, "s3": 1}
+            assert (priced["told"], priced["entries"], priced["fits"]) == (["ann"], entries, True)
+            assert priced["operations"] == entries
+            assert (await service.verify()).holds  # and nothing of what was priced is there
             assert views.quote(service, "cy", "price > 600")["told"] == []
+            await until(lambda: not service.steps_under_way)
             status = views.status(service, {})
-            assert status["publishers"] == {"version": service.publishers.version, "behind": {}}
-            assert (status["subscriptions"], status["flows_max"]) == (1, 7)
+            more = {} if labelled.state.bloom is None else {"under_way": 0}
+            assert status["publishers"] == {"version": service.publishers.version, "behind": {}, **more}
+            assert (status["subscriptions"], status["flows_max"]) == (
+                1,
+                7 if labelled.state.bloom is None else 4,
+            )
 
     asyncio.run(story())

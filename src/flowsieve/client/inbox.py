@@ -43,7 +43,8 @@ class Inbox:
     """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped.
 
     With a `checker`, which may be exchanged for another, nothing is believed that is not signed by its publisher. Where
-    packets are `labelled`, they name hosts, and what an application did not ask for is for another one.
+    packets are `labelled`, they name hosts, and what an application did not ask for is for another one. Digests that
+    other hosts get as well name the one that they are for, by its number as a `receiver`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Inbox:
         remembered: int = REMEMBERED,
         *,
         labelled: bool = False,
+        receiver: int | None = None,
     ) -> None:
         self.stats = stats
         self.checker: MacChecker | None = None
@@ -66,6 +68,7 @@ class Inbox:
         self._wanted = EMPTY  # all of them together
         self._meter = LossMeter()
         self._labels = ReceiverMeter() if labelled else None
+        self._named = () if receiver is None else (receiver,)
         self._copies = Copies(remembered)
 
     def open(self, id: str, wanted: Filter) -> None:
@@ -146,7 +149,7 @@ class Inbox:
         """The same where packets name their receivers; whether the network has promised us something."""
         if message.kind is MessageKind.EVENT:
             meter.event(message.publisher, message.seq)
-        elif self._dz and len(message.stamps) == 1:
+        elif self._dz and message.stamps[1:] == self._named and message.stamps:
             meter.digest(message.publisher, message.seq, message.stamps[0])
         self.stats.lost, self.stats.unchecked = meter.lost, meter.unchecked
         return bool(self._dz)

@@ -107,7 +107,12 @@ class Client:
         self._connection = connection
         self._stats = Stats()
         self._inbox = Inbox(
-            welcome.schema, welcome.encoding, self.publisher, self._stats, labelled=welcome.labelled
+            welcome.schema,
+            welcome.encoding,
+            self.publisher,
+            self._stats,
+            labelled=welcome.labelled,
+            receiver=welcome.receiver,
         )
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)

@@ -15,6 +15,7 @@ from itertools import permutations
 from types import TracebackType
 
 from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
+from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
@@ -100,7 +101,10 @@ class Dispatcher:
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
         self.publishers = self._publishers() if state.labelled else None
-        self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers)
+        self._steps: FilterSteps | None = None
+        if self.publishers is not None and state.bloom is not None:
+            self._steps = FilterSteps(core, self._fleet, self.publishers, drain)
+        self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers, self._steps)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
@@ -146,8 +150,12 @@ class Dispatcher:
 
     def replace(self, state: ControlState) -> int:
         """Go on with another state of the same network and interests; how many operations that asks for."""
-        changes = state.changes_since(self.state.tables)
-        self._core.state = state
+        before, self._core.state = self.state, state
+        if self._steps is not None and state.bloom is not None:
+            self._steps.begin()
+            for switch in state.topology.switches:
+                state.bloom.adopt(switch, before.label_entries(switch))
+        changes = state.changes_since(before.tables)
         self._fleet.ask(changes)
         if self.publishers is not None:
             self.publishers.begin_anew()
@@ -178,6 +186,8 @@ class Dispatcher:
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self._failover.run())
         self._core.tasks.start(self.scribe.run())
+        if self._steps is not None:
+            self._steps.begin()
         return self
 
     async def __aexit__(
@@ -266,6 +276,11 @@ class Dispatcher:
         return tuple(each for each in there if each.within(group))
 
     @property
+    def steps_under_way(self) -> int:
+        """How many changes of what is wanted publishers or tables have yet to follow, with Bloom filters as labels."""
+        return self._steps.under_way if self._steps is not None else 0
+
+    @property
     def hindrances(self) -> dict[str, str]:
         """The switches at which others keep events from their way, and how."""
         return self._hindrances.told
@@ -304,6 +319,7 @@ class Dispatcher:
         """The network with what the switches that can be asked really hold, and what others have made of them."""
         for _ in range(MOST_LOOKS):
             before = self.state.topology, self.state.down, self.fences.closed
+            wanted = self.state.bloom.view({}, (), ()) if self.state.bloom else None
             tables = await self.tables()
             ports = await asyncio.gather(*map(self._core.switches.settings, tables))
             around = await self._failover.really_held(tables)
@@ -314,6 +330,9 @@ class Dispatcher:
             switch: Others(self.foreign(switch), _without(settings, around_dead.get(switch, ())))
             for switch, settings in zip(tables, ports, strict=True)
         }
+        if (bloom := self.state.bloom) and wanted is not None:
+            offers, wants = self.state.advertisements.values(), self.state.subscriptions.values()
+            return bloom.view(tables, offers, wants).around(self._fleet.deliveries, others, wanted)
         if self.state.labelled:
             return replace(self.state.label_view(tables), others=others, deliveries=self._fleet.deliveries)
         view = self.state.view(self.encoding, tables)

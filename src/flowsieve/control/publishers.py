@@ -24,7 +24,7 @@ from typing import Protocol
 from flowsieve.control.core import Core
 from flowsieve.errors import Busy, Denied
 from flowsieve.flow.publisher_filters import FilterChange
-from flowsieve.protocol.filter_page import FilterPage, HeldVersion, Row
+from flowsieve.protocol.filter_page import FilterPacking, FilterPage, HeldVersion, Row
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +99,7 @@ class Publishers:
         self.epoch, self.version = os.urandom(8).hex(), 0
         self._core, self._gates, self._lease = core, gates, lease
         self._known: dict[str, _Publisher] = {}
+        self.paused = False  # whether nobody is told anything, since switches do not know all of it yet
         self._first = time.monotonic() + _within(before)
 
     @property
@@ -135,6 +136,8 @@ class Publishers:
 
     async def ask(self, host: str, session: str, held: HeldVersion | None, patience: float) -> FilterPage:
         """What a host is told that holds so much: at once if something is new, else when it is, or patience ends."""
+        if self.paused:
+            raise Busy("switches do not know all filters yet; ask again in a second")
         known = self._greeted(host, session, held)
         start = self._note(known, held)
         page = self._next(host, known, start)
@@ -255,6 +258,7 @@ class Publishers:
             tuple(rows[start:end]),
             (),
             self._core.state.sets.number_bits,
+            packing=self._packing,
         )
 
     def _step(self, known: _Publisher, *, anew: bool = False) -> FilterPage:
@@ -264,7 +268,17 @@ class Publishers:
             known.promised = max(known.promised, _now() + _within(lease))
         add, remove = (tuple(self._rows(side.items())) for side in _net(known.news))
         bits = self._core.state.sets.number_bits
-        return FilterPage(self.epoch, self.version, anew, False, add, remove, bits, lease)
+        return FilterPage(self.epoch, self.version, anew, False, add, remove, bits, lease, self._packing)
+
+    @property
+    def _packing(self) -> FilterPacking | None:
+        """How events are packed where labels are Bloom filters."""
+        bloom = self._core.state.settings.bloom
+        return (
+            None
+            if bloom is None
+            else FilterPacking(bloom.labels.k, bloom.copies.filters, bloom.copies.number)
+        )
 
     def _rows(self, filters: Iterable[tuple[object, Sequence[str]]]) -> list[Row]:
         number = self._core.state.sets.number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from flowsieve.control.request import Request
@@ -11,12 +11,13 @@ from flowsieve.control.request_check import check_requests
 from flowsieve.errors import BadInput, Refused
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
-from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.diff import Change, Ports, joined
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.tables.bloom_labelled import BloomLabelledTables, BloomSettings
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
 from flowsieve.flow.tables.labelled import LabelledTables
 from flowsieve.flow.view import NetworkView
@@ -42,8 +43,8 @@ class Settings:
 
     `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
-    things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
-    interests.
+    things; hosts that are found have some. `labelled`: whether publishers match events, and packets name their
+    receivers, of whose interests tables know nothing; or with `bloom` the filters that they match.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -52,6 +53,7 @@ class Settings:
     sample: EventSample | None = None
     reserve: Callable[[Topology], int] = field(default=lambda topology: 0, compare=False)
     labelled: bool = False
+    bloom: BloomSettings | None = None
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""
@@ -63,13 +65,15 @@ class Settings:
 class Outcome:
     """What a slice of requests comes to: the net changes per switch, and what could not be served.
 
-    `unmended` is why trees stay as they are. `told` is what publishers have to learn, where packets name receivers.
+    `unmended` is why trees stay as they are. `told` is what publishers have to learn, where they match events. `steps`
+    are what they have to learn when tables have followed, where labels are Bloom filters.
     """
 
     changes: Mapping[str, list[Change]]
     refused: tuple[tuple[Request, Refused], ...] = field(default=())
     unmended: Refused | None = None
     told: Mapping[str, list[FilterChange]] = field(default_factory=dict)
+    steps: tuple[int, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -121,7 +125,7 @@ class ControlState:
         taken = [self._take(request, interest) for request, interest in zip(requests, new, strict=True)]
         self._weigh()
         try:
-            return Outcome(self._tables.update(), told=self._tables.told())
+            return self._followed()
         except Refused as reason:
             if not any(request.op.adding for request in requests):
                 return Outcome({})  # removals succeed even over capacity
@@ -169,14 +173,15 @@ class ControlState:
         """The state as if a host had asked for something, for the time of a `with` block; nothing of it stays."""
         assert request.op.adding, "only what is added can be taken away without a trace"
         fit = self._tables.fit
-        outcome = self.step([request])
-        try:
-            yield outcome
-        finally:
-            if not outcome.refused:
-                self._undo(request, self.interests(request.op.side)[request.id])
-            self._tables.recall(fit)
-            self._tables.told()  # nobody hears of it
+        with self.bloom.supposing() if self.bloom is not None else nullcontext():
+            outcome = self.step([request])
+            try:
+                yield outcome
+            finally:
+                if not outcome.refused:
+                    self._undo(request, self.interests(request.op.side)[request.id])
+                self._tables.recall(fit)
+                self._tables.told()  # nobody hears of it
 
     def rewire(self, down: Collection[Edge], fenced: Collection[Edge] | None = None) -> Outcome:
         """Mend the trees, given all links that are down, and all that are fenced (None: those that are down).
@@ -220,12 +225,15 @@ class ControlState:
         self.found, self.topology, self.trees = True, topology, trees
         if self.labelled:
             self.sets = self.sets.extended(topology)
-        self._tables = self._made_tables()
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
+        if self.bloom is not None:
+            self.bloom.grow(topology, trees, self.settings.room(topology))
+        else:
+            self._tables = self._made_tables()
+            self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
+            self._tables.told()  # it is the same as before
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
-        self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
-        self._tables.told()  # it is the same as before
         self._weigh()
         with suppress(Refused):
             self._tables.update()
@@ -249,13 +257,18 @@ class ControlState:
 
     def label_entries(self, switch: str) -> tuple[Flow, ...]:
         """What a switch should hold for labels, before anything is readdressed."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
+        assert not isinstance(self._tables, FittedTables), "packets are labelled"
         return self._tables.entries(switch)
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers."""
+        """Whether publishers match events, and packets say for whom they are."""
         return self.settings.labelled
+
+    @property
+    def bloom(self) -> BloomLabelledTables | None:
+        """The tables, where labels are Bloom filters: they and publishers follow each other."""
+        return self._tables if isinstance(self._tables, BloomLabelledTables) else None
 
     @property
     def labels(self) -> ReceiverLabels:
@@ -264,8 +277,8 @@ class ControlState:
 
     @property
     def filters(self) -> PublisherFilters:
-        """What publishers have to know, where packets name their receivers."""
-        assert isinstance(self._tables, LabelledTables), "packets are labelled"
+        """What publishers have to know, where they match events."""
+        assert not isinstance(self._tables, FittedTables), "packets are labelled"
         return self._tables.filters
 
     def recall_sets(self, sets: HostPlaces) -> None:
@@ -352,9 +365,16 @@ class ControlState:
                 there[interest.endpoint].append(interest.dz)
         return {name: union(sets) for name, sets in there.items() if sets}
 
-    def _made_tables(self) -> FittedTables | LabelledTables:
+    def _followed(self) -> Outcome:
+        """What changes with all that was asked for."""
+        changes = self._tables.update()
+        return Outcome(changes, told=self._tables.told(), steps=self.bloom.begun() if self.bloom else ())
+
+    def _made_tables(self) -> FittedTables | LabelledTables | BloomLabelledTables:
         """Tables for the network and the trees as they are, without any interest."""
-        room = self.settings.room(self.topology)
+        room, bloom = self.settings.room(self.topology), self.settings.bloom
+        if bloom is not None:
+            return BloomLabelledTables(self.topology, self.trees, bloom, self.plan.schema, room)
         if self.labelled:
             return LabelledTables(self.topology, self.trees, self.labels, room)
         return FittedTables(Compiler(self.topology, self.trees, self.settings.tables), room)
@@ -365,8 +385,8 @@ class ControlState:
         return TreeMap(tuple((dz, tree) for dz in (*part, *(WHOLE - part))))
 
     def _one_by_one(self, requests: Sequence[Request], back: Mapping[str, list[Change]]) -> Outcome:
-        before = {switch: self.table(switch) for switch in self.topology.switches}
-        refused: list[tuple[Request, Refused]] = []
+        before, refused = self.tables, list[tuple[Request, Refused]]()
+        told, steps = dict[str, list[FilterChange]](), list[int]()
         gone: set[tuple[Side, str]] = set()
         for request in requests:
             key = (request.op.side, request.id)
@@ -375,15 +395,19 @@ class ControlState:
                 continue
             outcome = self.step([request])
             refused += outcome.refused
+            steps += outcome.steps
+            for publisher, some in outcome.told.items():
+                told.setdefault(publisher, []).extend(some)
             if outcome.refused:
                 gone.add(key)
-        changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
-        return Outcome(joined(back, changes), tuple(refused))
+        changes = self.changes_since(before)
+        changes = {**back, **changes} if self.labelled else joined(back, changes)
+        return Outcome(changes, tuple(refused), told=told, steps=tuple(steps))
 
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
         there, weighed = len(self.subscriptions), self._tables.weights.interests
-        if self.bounded and abs(there - weighed) * 10 > weighed:
+        if self.bounded and not self.labelled and abs(there - weighed) * 10 > weighed:
             interests = [interest.dz for interest in self.subscriptions.values()]
             self._tables.weights = Weights.of(interests, self.settings.sample)
 

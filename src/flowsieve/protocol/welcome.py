@@ -10,7 +10,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding
-from flowsieve.header.tag import POOLS, Tag
+from flowsieve.header.tag import LABEL_HEADERS, POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, PUBLISHER_BYTES
@@ -23,7 +23,8 @@ class Welcome:
 
     `address` is the host's own group; `interface` the one that events come and go by, None for the only one.
     What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
-    publishes under, and `keys` what it signs with; both None where events are not signed.
+    publishes under, and `keys` what it signs with; both None where events are not signed. `receiver` is the number that
+    publishers know the host by, where digests name their receivers.
     """
 
     host: str
@@ -34,6 +35,7 @@ class Welcome:
     lease: float = 30.0
     publisher: bytes | None = None
     keys: EventKeys | None = None
+    receiver: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -46,8 +48,8 @@ class Welcome:
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers: the tag tells."""
-        return self.tag in POOLS["receivers"]
+        """Whether publishers match events, and packets say for whom they are: the tag tells."""
+        return any(self.tag in POOLS[header] for header in LABEL_HEADERS)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,6 +63,7 @@ class Welcome:
             "lease": self.lease,
             "publisher": self.publisher.hex() if self.publisher is not None else None,
             "keys": self.keys.to_json() if self.keys is not None else None,
+            "receiver": self.receiver,
         }
 
     @classmethod
@@ -75,7 +78,11 @@ class Welcome:
             if not 0 < lease <= LONGEST_LEASE:
                 raise BadInput(f"a lease of {lease} seconds; right is up to {LONGEST_LEASE:g}")
             publisher, keys = _identity(data)
-            return cls(data["host"], plan, tag, data["address"], data["interface"], lease, publisher, keys)
+            receiver = data.get("receiver")
+            if receiver is not None and (type(receiver) is not int or receiver < 0):
+                raise BadInput("a receiver that is no number")
+            own = data["address"], data["interface"], lease, publisher, keys, receiver
+            return cls(data["host"], plan, tag, *own)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

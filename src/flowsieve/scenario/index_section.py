@@ -19,11 +19,11 @@ from flowsieve.errors import BadScenario
 from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.flow.tables.bloom_tables import BloomLabelling
 from flowsieve.header.bloom import HEADER as BLOOM
 from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import Encoding, encoding_of
-from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.header.tag import DZ_HEADERS, LABEL_HEADERS
 from flowsieve.index.covers.cover import MOST_LISTED
 from flowsieve.index.dzset import DzSet
@@ -56,6 +56,7 @@ class IndexSection:
     plan: IndexPlan
     budget: int
     sample: EventBatch | None
+    bloom: BloomSettings | None = None  # where labels are Bloom filters
 
     @property
     def encoding(self) -> Encoding:
@@ -121,6 +122,11 @@ class BloomSection(LabelSection):
         """How filters stand in packets: with as many bits as suit the number of them that a packet is made for."""
         return BloomLabels.tuned(self.copies.filters)
 
+    @property
+    def settings(self) -> BloomSettings:
+        """The same for a controller."""
+        return BloomSettings(self.labels, self.copies, self.sample)
+
     def fixed_entries(self, topology: Topology) -> dict[str, int]:
         tables = BloomLabelling.make(topology, self.labels).tables({})
         return {switch: len(table) for switch, table in tables.items()}
@@ -163,21 +169,26 @@ def _read_sets(index: Section) -> HostSets | None:
 def read_served(top: Section) -> IndexSection | None:
     """The index that a controller serves; None after a mistake.
 
-    Where packets name their receivers it has no bits: every filter is all of the space, and publishers see to the rest.
+    Where packets are labelled it has no bits: every filter is all of the space, and publishers see to the rest.
     """
     index = top.section("index")
-    if index.table.get("header") == BLOOM:
-        right = f"right is one of {listed((*DZ_HEADERS, RECEIVERS))}; `flowsieve run` has {BLOOM!r} as well"
-        index.wrong("header", f"a controller does not serve labels that are Bloom filters; {right}")
-        return None
-    if index.table.get("header") != RECEIVERS:
-        return read_index(top, (*DZ_HEADERS, RECEIVERS))
+    if index.table.get("header") not in LABEL_HEADERS:
+        return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
     if "sets" in index:
         index.wrong("sets", "a controller gives hosts their bits as they are found; right is without sets")
     read = read_contents(top)
-    if read is None:
+    if not isinstance(read, LabelSection):
         return None
-    return IndexSection(read.path, read.schema, read.header, RegularPlan.make(read.schema, 0), 1, None)
+    plan = RegularPlan.make(read.schema, 0)
+    bloom = read.settings if isinstance(read, BloomSection) else None
+    return IndexSection(read.path, read.schema, read.header, plan, 1, None, bloom)
+
+
+def labels_of(index: IndexSection) -> LabelSection:
+    """The labels of an index that a controller serves with some."""
+    if (bloom := index.bloom) is not None:
+        return BloomSection(index.path, index.schema, index.header, bloom.copies, bloom.sample)
+    return ReceiverSection(index.path, index.schema, index.header)
 
 
 def _read_copies(index: Section) -> Shares | None:

@@ -26,7 +26,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
-from flowsieve.scenario.index_section import IndexSection, ReceiverSection, read_served
+from flowsieve.scenario.index_section import IndexSection, labels_of, read_served
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.read import PARTS, check_labels, check_trees
 from flowsieve.serving.calls.handler import LEASE_SECONDS, MOST_AT_ONCE
@@ -157,6 +157,7 @@ class Config:
             sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
             reserve=lambda topology: self.service.entries(topology, capacity),
             labelled=index.header in LABEL_HEADERS,
+            bloom=index.bloom,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -204,7 +205,7 @@ def read_config(path: Path) -> Config:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
         if index.header in LABEL_HEADERS:
-            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header))
+            check_labels(top, network, labels_of(index))
         else:
             check_trees(top, network, index)
     if access is not None and network is not None:

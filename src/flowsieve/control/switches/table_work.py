@@ -14,6 +14,7 @@ from flowsieve.flow.diff import Change, FlowOp, apply_changes, changes_between
 from flowsieve.flow.entry import NOBODY, Deliver, Flow
 from flowsieve.flow.label_diff import label_ops, size_after
 from flowsieve.flow.last_hop import readdressed
+from flowsieve.flow.tables.pattern_order import ordered
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 
@@ -115,7 +116,7 @@ class DzWork:
 
 
 class LabelWork:
-    """What is asked for is what the state says now: tables for labels are small, and change with the network alone."""
+    """What is asked for is what the state says now: tables for labels are small, or most of them stays."""
 
     def __init__(
         self, switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver]
@@ -135,6 +136,8 @@ class LabelWork:
         minds = self._state().owner.minds
         self._held = tuple(flow for flow in flows if self._encoding.owns(flow.match) and minds(flow.owner))
         self.known = True
+        if bloom := self._state().bloom:
+            bloom.adopt(self._switch, self._held)
         return []  # what is no entry of ours is in the way of those that are, and goes with the rest
 
     def ask(self, changes: Iterable[Change]) -> None:
@@ -144,6 +147,8 @@ class LabelWork:
         entries, owner = self._state().label_entries(self._switch), self._state().owner
         self._aim = tuple(readdressed(entry, self.deliveries, owner.number) for entry in entries)
         self._under_way = label_ops(self._held, self._aim)
+        if bloom := self._state().bloom:
+            self._under_way = ordered(self._under_way, bloom.settings.labels)
         return self._under_way
 
     def acknowledge(self) -> None:

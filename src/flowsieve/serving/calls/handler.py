@@ -256,6 +256,8 @@ class CallHandler:
         told = Welcome(
             call.host, service.state.plan, service.encoding.tag, group, self.interface, self.leases.seconds
         )
+        if service.state.bloom is not None:
+            told = replace(told, receiver=service.state.sets.number(call.host))
         if self._keys is not None:
             keys = self._keys.keys(call.host, call.session)
             told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)

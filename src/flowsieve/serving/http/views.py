@@ -11,10 +11,10 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import is_unicode
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.publishers import Publishers
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.diff import growth
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.proving import AnyView, explained
@@ -48,7 +48,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
-        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers)}),
+        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher)}),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -66,9 +66,15 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
     }
 
 
-def publishers(known: Publishers) -> dict[str, Any]:
-    """The version of what publishers have to know, and those that do not hold it, with the reason."""
-    return {"version": known.version, "behind": known.behind}
+def publishers(dispatcher: Dispatcher) -> dict[str, Any]:
+    """The version of what publishers have to know, and those that do not hold it, with the reason.
+
+    Where labels are Bloom filters, also how many changes of what is wanted they or tables have yet to follow.
+    """
+    known = dispatcher.publishers
+    assert known is not None, "publishers match events"
+    more = {"under_way": dispatcher.steps_under_way} if dispatcher.state.bloom is not None else {}
+    return {"version": known.version, "behind": known.behind, **more}
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -148,22 +154,34 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     there = state.interests(QUOTED[op].side)
     id = next(name for n in count() if (name := f"quote-{n}") not in there)
     request, home = Request(QUOTED[op], id, host, wanted), state.topology.attached[host]
-    guarded = dispatcher.guard_of(home).entries
+    guarded, tables = dispatcher.guard_of(home).entries, state.tables
     with dispatcher.supposed(request) as outcome:
         more = dispatcher.guard_of(home).entries - guarded
+        prices = {
+            switch: _label_price(tables[switch], state.label_entries(switch))
+            if state.labelled
+            else (growth(changes), len(changes))
+            for switch, changes in outcome.changes.items()
+        }
     return {
-        "entries": {switch: growth(changes) for switch, changes in outcome.changes.items()},
+        "entries": {switch: grown for switch, (grown, _) in prices.items()},
         "guard": {home: more} if more else {},
         "failover": {
             switch: {"groups": held.groups, "entries": held.entries}
             for switch in outcome.changes
             if (held := dispatcher.protections.get(switch)) is not None and held.groups
         },
-        "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
+        "operations": {switch: operations for switch, (_, operations) in prices.items()},
         "told": sorted(outcome.told),
         "fits": not outcome.refused,
         "reason": str(outcome.refused[0][1]) if outcome.refused else None,
     }
+
+
+def _label_price(before: object, now: tuple[Flow, ...]) -> tuple[int, int]:
+    """By how many entries a table of labels has grown, and how many operations that takes."""
+    assert isinstance(before, tuple)
+    return len(now) - len(before), len(set(before) ^ set(now))
 
 
 def check_host(network: Topology, host: str) -> None:

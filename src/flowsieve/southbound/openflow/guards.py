@@ -207,13 +207,18 @@ def _match(
     if admits:  # what bears a mark goes around a dead link; nobody else sends events with a VLAN id
         fields["vlan_vid"] = ofp.OFPVID_NONE
     if source is not None:
-        fields[SOURCE_FIELDS[family]] = address_text(family, source.first)
-    first = address_text(family, prefix.first)
-    mask = address_text(family, PREFIX_MASKS[family][prefix.length])
-    fields[FIELDS[family]] = (first, mask) if prefix.length < WIDTH[family] else first
+        fields[SOURCE_FIELDS[family]] = _within(source)
+    fields[FIELDS[family]] = _within(prefix)
     packed = bytearray()
     parser.OFPMatch(**fields).serialize(packed, 0)
     return bytes(packed)
+
+
+def _within(prefix: Prefix) -> object:
+    """The addresses that begin with a prefix."""
+    family, first = prefix.family, address_text(prefix.family, prefix.first)
+    mask = address_text(family, PREFIX_MASKS[family][prefix.length])
+    return (first, mask) if prefix.length < WIDTH[family] else first
 
 
 def _port(entry: SwitchEntry) -> int | None:
