@@ -89,6 +89,11 @@ class FilterSteps:
     async def _through(self, step: int, tables: BloomLabelledTables) -> None:
         await self._started.wait()
         await self._acknowledged(tables, step)
+        while tables is self._tables:
+            waits = [self._untold[other] for other in tables.waits_of(step) if other in self._untold]
+            if not waits:
+                break
+            await asyncio.wait(waits)
         if tables is not self._tables:
             return
         told = tables.tell(step)

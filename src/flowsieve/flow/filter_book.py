@@ -68,7 +68,7 @@ class FilterBook:
     # What is asked for.
 
     def subscribe(self, host: str, filter: Filter, step: int | None = None) -> None:
-        """A host wants a filter, since a step that publishers are to hear of; None if they all hold it."""
+        """A host wants a filter, by a step that publishers are to hear of; None if they all hold it."""
         text = self._name(filter)
         if text not in self._patterns:
             pattern = self._patterns[text] = self._labelling.labels.pattern(text)
@@ -80,6 +80,8 @@ class FilterBook:
             }
         if self.asked.ask(text, filter, host):
             self._mark(text, host, step, coming=True)
+        elif step is not None and host in self._unsure.get(text, {}):
+            self._steps.setdefault(step, []).append((text, host))  # as sure as what came before it
 
     def unsubscribe(self, host: str, filter: Filter, step: int | None = None) -> None:
         text = self._name(filter)
@@ -223,6 +225,30 @@ class FilterBook:
         """The patterns of filters that come or go."""
         unsure = set(self._unsure).union(*(self.asked.covering.below(text) for text in self._unsure))
         return frozenset(self._patterns[text] for text in unsure)
+
+    def wishes_of(self, step: int) -> dict[tuple[str, str], bool]:
+        """The filters and hosts of which publishers are to hear by a step, and whether that is wanted.
+
+        What a later step has changed again, they hear by that one.
+        """
+        return {
+            (text, host): host in self.asked.hosts[text]
+            for text, host in self._steps.get(step, ())
+            if (mark := self._unsure.get(text, {}).get(host)) is not None and mark.step == step
+        }
+
+    def waits_of(self, step: int) -> set[int]:
+        """The other steps by which publishers hear of what a step has asked for."""
+        marks = (self._unsure.get(text, {}).get(host) for text, host in self._steps.get(step, ()))
+        return {mark.step for mark in marks if mark is not None} - {step}
+
+    @property
+    def steps(self) -> list[int]:
+        """Those that are not resolved, in their order."""
+        return sorted(self._steps)
+
+    def filter_of(self, text: str) -> Filter:
+        return self.asked.covering.filters[text]
 
     def ways_of(self, step: int) -> int:
         """The ports that events for the filters may leave by which a step has changed."""

@@ -7,7 +7,7 @@ that several hosts have asked for is there once, and a host once for each filter
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,10 +47,14 @@ class _Audience:
 
 
 class PublisherFilters:
-    """All wants and promises; `update` tells what each publisher has to learn since the last time."""
+    """All wants and promises; `update` tells what each publisher has to learn since the last time.
 
-    def __init__(self) -> None:
-        self._wants: dict[str, _Want] = {}  # by the filter's text
+    Filters with the same `name` are one: the same text, unless something else tells.
+    """
+
+    def __init__(self, name: Callable[[Filter], str] = str) -> None:
+        self._name = name
+        self._wants: dict[str, _Want] = {}
         self._offers: dict[str, Counter[Filter]] = {}
         self._audiences: dict[Promises, _Audience] = {}
         self._of: dict[str, _Audience] = {}  # by publisher
@@ -60,7 +64,7 @@ class PublisherFilters:
         """An interest comes or goes; one without a filter matches nothing here."""
         for filter in interest.filters:
             if side is Side.SUBSCRIBER:
-                self._want(filter, interest.endpoint, adding)
+                self.want(filter, interest.endpoint, adding=adding)
             else:
                 self._offer(filter, interest.endpoint, adding)
 
@@ -84,7 +88,8 @@ class PublisherFilters:
         """The publishers that have to know of an interest before it is served."""
         if side is Side.PUBLISHER:
             return (interest.endpoint,)
-        wants = {want for each in interest.filters if (want := self._wants.get(each.text)) is not None}
+        names = map(self._name, interest.filters)
+        wants = {want for name in names if (want := self._wants.get(name)) is not None}
         return [
             publisher
             for audience in self._audiences.values()
@@ -98,11 +103,13 @@ class PublisherFilters:
         """All who have promised something."""
         return self._of.keys()
 
-    def _want(self, filter: Filter, host: str, adding: bool) -> None:
-        want = self._wants.get(filter.text)
+    def want(self, filter: Filter, host: str, *, adding: bool) -> None:
+        """A host wants what a filter matches, or does not any more."""
+        name = self._name(filter)
+        want = self._wants.get(name)
         fresh = want is None
         if want is None:
-            want = self._wants[filter.text] = _Want(filter)
+            want = self._wants[name] = _Want(filter)
         hosts = want.hosts
         hosts[host] += 1 if adding else -1
         if hosts[host] > (1 if adding else 0):
@@ -119,7 +126,7 @@ class PublisherFilters:
                 if not hosts:
                     audience.wants.discard(want)
         if not hosts:
-            del self._wants[filter.text]
+            del self._wants[name]
 
     def _offer(self, filter: Filter, host: str, adding: bool) -> None:
         offers = self._offers.setdefault(host, Counter())

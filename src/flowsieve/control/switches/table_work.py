@@ -148,7 +148,8 @@ class LabelWork:
         self._aim = tuple(readdressed(entry, self.deliveries, owner.number) for entry in entries)
         self._under_way = label_ops(self._held, self._aim)
         if bloom := self._state().bloom:
-            self._under_way = ordered(self._under_way, bloom.settings.labels)
+            room = self._state().capacity(self._switch)
+            self._under_way = ordered(self._under_way, bloom.settings.labels, len(self._held), room)
         return self._under_way
 
     def acknowledge(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from flowsieve.content.canonical import canonical
 from flowsieve.content.event import EventBatch
 from flowsieve.content.schema import Schema
 from flowsieve.errors import TableFull
@@ -65,17 +66,18 @@ class BloomLabelledTables:
         capacity: int | None,
     ) -> None:
         self.settings, self._schema = settings, schema
-        self.filters = PublisherFilters()
+        self.filters = PublisherFilters(canonical)
         self.starting = False
         self.capacity: dict[str, int] = {}
         self.labelling = BloomLabelling(topology, trees.trees[0], settings.labels)
         self.book = FilterBook(self.labelling)
         self.ports = self._fresh(capacity)
         self._offers: dict[int, Interest] = {}  # advertisements in force, by identity
-        self._step = START + 1
-        self._news: dict[int, list[tuple[Interest, bool]]] = {}  # of steps that publishers do not know of
+        self._told: set[tuple[str, str]] = set()  # filters and hosts that publishers are to know of
+        self._step, self._asked = START + 1, False  # the next step, and whether something was asked for in it
         self._begun: list[int] = []
         self._supposing = False
+        self._learned: dict[str, list[FilterChange]] = {}  # what publishers would be told
         self._moved: tuple[BloomLabelling, PortEntries] | None = None  # before the tree changed
         self._refit: set[str] = set()
         self._flows: dict[str, tuple[Flow, ...]] = {}
@@ -95,7 +97,7 @@ class BloomLabelledTables:
             if side is Side.SUBSCRIBER:
                 for filter in interest.filters:
                     self.book.subscribe(interest.endpoint, filter)
-                self.filters.change(interest, side, adding=True)
+                    self._tell(canonical(filter), interest.endpoint, wanted=True)
             else:
                 self.change(interest, side, adding=True)
 
@@ -109,7 +111,7 @@ class BloomLabelledTables:
                 offer = self.book.advertise if adding else self.book.unadvertise
                 offer(interest.endpoint, filter)
         if side is Side.SUBSCRIBER:
-            self._news.setdefault(self._step, []).append((interest, adding))
+            self._asked = True
             return
         self.filters.change(interest, side, adding=adding)
         if adding:
@@ -119,7 +121,8 @@ class BloomLabelledTables:
 
     def told(self) -> dict[str, list[FilterChange]]:
         """What each publisher has to learn at once: what follows from advertisements."""
-        return self.tell(self._step) if self._supposing else self.filters.update()
+        learned, self._learned = self._learned, {}
+        return self.filters.update() | learned
 
     # Steps.
 
@@ -132,12 +135,22 @@ class BloomLabelledTables:
         """The switches that have to know what a step has changed before publishers do."""
         return {where.switch for where in self.labelling.ports_in(self.book.ways_of(step))}
 
+    def waits_of(self, step: int) -> set[int]:
+        """The other steps of which publishers have to be told before they know what a step has asked for."""
+        return self.book.waits_of(step)
+
     def tell(self, step: int) -> dict[str, list[FilterChange]]:
         """What each publisher has to learn of a step; what came and went before they were told, they never hear of."""
-        for interest, adding in self._news.pop(step, ()):
-            if adding or not self._forget_news(interest):
-                self.filters.change(interest, Side.SUBSCRIBER, adding=adding)
+        for (text, host), wanted in self.book.wishes_of(step).items():
+            self._tell(text, host, wanted=wanted)
         return self.filters.update()
+
+    def _tell(self, text: str, host: str, *, wanted: bool) -> None:
+        wish = text, host
+        if wanted is (wish in self._told):
+            return
+        (self._told.add if wanted else self._told.discard)(wish)
+        self.filters.want(self.book.filter_of(text), host, adding=wanted)
 
     def settle(self, steps: Iterable[int]) -> dict[str, list[Change]]:
         """All publishers hold some steps; the switches whose tables change for that."""
@@ -145,22 +158,14 @@ class BloomLabelledTables:
             self.book.resolve(step)
         return self.update()
 
-    def _forget_news(self, interest: Interest) -> bool:
-        """Whether it was yet to be told that an interest has come; it is not to be any more."""
-        for some in self._news.values():
-            for at, (other, adding) in enumerate(some):
-                if other is interest and adding:
-                    del some[at]
-                    return True
-        return False
-
     # Beginnings.
 
     def start(self) -> None:
         """Go on where a controller before us has ended: what publishers hold, they will say."""
-        for step in sorted(self._news):
+        for step in self.book.steps:
             self.tell(step)
             self.book.resolve(step)
+        self._asked = False
         self._begun, self.starting = [], True
         for _ in self.labelling.topology.switches:
             try:
@@ -195,11 +200,12 @@ class BloomLabelledTables:
         """The switches whose tables changed since the last update; TableFull, and nothing, where one has no room."""
         touched = self._follow()
         if self._supposing:
+            self._learned = self.tell(self._step)
             self.book.resolve(self._step)
             touched |= self._follow()
-        elif self._step in self._news:
+        elif self._asked:
             self._begun.append(self._step)
-            self._step += 1
+            self._step, self._asked = self._step + 1, False
         return self._touched(touched) | self._touched(self._refitted())
 
     def _follow(self) -> set[str]:
@@ -272,12 +278,12 @@ class BloomLabelledTables:
     @contextmanager
     def supposing(self) -> Iterator[None]:
         """What is asked for and ended again in a `with` block leaves no trace; tables are at once what it comes to."""
-        step, kept, flows = self._step, self.ports.copied(), dict(self._flows)
-        self._step, self._supposing = max([step, *self._news]) + 1, True
+        step, asked, kept, flows = self._step, self._asked, self.ports.copied(), dict(self._flows)
+        self._step, self._supposing = step + 1, True
         try:
             yield
         finally:
-            self._step, self._supposing = step, False
+            self._step, self._asked, self._supposing = step, asked, False
             self.ports, self._flows = kept, flows
 
     def view(

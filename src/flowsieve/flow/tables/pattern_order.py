@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 from flowsieve.flow.diff import FlowOp, OpKind
@@ -38,11 +39,25 @@ def in_order(exchanges: Mapping[Where, Exchange]) -> Iterator[tuple[Where, OpKin
             yield from ((where, kind, bits) for kind, bits in part(exchange))
 
 
-def ordered(ops: Iterable[FlowOp], labels: BloomLabels) -> list[FlowOp]:
+def ordered(
+    ops: Sequence[FlowOp], labels: BloomLabels, size: int = 0, room: int | None = None
+) -> list[FlowOp]:
     """Operations on one switch in such an order; those on other entries than those of patterns around them.
 
-    A table has the entries of one port.
+    A table has the entries of one port. Where a switch that holds `size` entries has no `room` for that order, since
+    its ports have other tables than before, what goes goes first: a batch is made at once where switches can.
     """
+    found = _around_patterns(ops, labels)
+    if room is not None and max(accumulate(map(_growth, found)), default=0) + size > room:
+        found.sort(key=_growth)
+    return found
+
+
+def _growth(op: FlowOp) -> int:
+    return (op.kind is OpKind.INSTALL) - (op.kind is OpKind.REMOVE)
+
+
+def _around_patterns(ops: Iterable[FlowOp], labels: BloomLabels) -> list[FlowOp]:
     exchanges: dict[int, Exchange] = {}
     patterns: dict[tuple[int, int], FlowOp] = {}
     first, last = list[FlowOp](), list[FlowOp]()
