@@ -181,10 +181,12 @@ class World:
         ops = label_ops(table.values(), self.state.label_entries(switch))
         for op in ordered(ops, LABELS, len(table), self.room):
             apply(table, op)
-            if looking:
-                self.look()
+            if looking and (self.room is None or len(table) + len(ops) <= self.room):
+                self.look()  # else it is made as one batch
             if self.room is not None:
                 assert len(table) <= self.room
+        if looking:
+            self.look()
         for step in (*self.steps.values(), *([self.starting] if self.starting else ())):
             step.switches.discard(switch)
 

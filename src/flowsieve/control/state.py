@@ -137,7 +137,7 @@ class ControlState:
             ):  # nor did what was there before, since a switch turned out to be too small
                 back = self._tables.update()
             if len(requests) == 1:
-                return Outcome(back, ((requests[0], reason),), steps=self._begun)
+                return Outcome(back, ((requests[0], reason),), steps=self._tables.begun())
         return self._one_by_one(requests, back)
 
     def restore(
@@ -368,11 +368,7 @@ class ControlState:
     def _followed(self) -> Outcome:
         """What changes with all that was asked for."""
         changes = self._tables.update()
-        return Outcome(changes, told=self._tables.told(), steps=self._begun)
-
-    @property
-    def _begun(self) -> tuple[int, ...]:
-        return self.bloom.begun() if self.bloom is not None else ()
+        return Outcome(changes, told=self._tables.told(), steps=self._tables.begun())
 
     def _made_tables(self) -> FittedTables | LabelledTables | BloomLabelledTables:
         """Tables for the network and the trees as they are, without any interest."""

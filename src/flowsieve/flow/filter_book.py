@@ -160,7 +160,7 @@ class FilterBook:
 
     def _away(self, publisher: str) -> int:
         """The ports that a publisher is not behind: those that its events may leave by."""
-        return (1 << len(self._labelling.ports)) - 1 & ~self._labelling.behind[publisher]
+        return self._labelling.everywhere & ~self._labelling.behind[publisher]
 
     # What follows.
 
@@ -202,6 +202,10 @@ class FilterBook:
             if not self.asked.hosts[text] and text not in self._unsure:
                 self._forget(text)
         self._changed = set()
+
+    def asked_at(self, pattern: int) -> int:
+        """The ports at which tables are to know a pattern."""
+        return self._ports.get(pattern, 0)
 
     def held(self) -> HeldFilters:
         """What publishers are to hold."""

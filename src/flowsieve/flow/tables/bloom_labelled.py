@@ -78,6 +78,9 @@ class BloomLabelledTables:
         self._begun: list[int] = []
         self._supposing = False
         self._learned: dict[str, list[FilterChange]] = {}  # what publishers would be told
+        self._kept: frozenset[int] = (
+            frozenset()
+        )  # patterns of nobody knows whom, at all ports until we have started
         self._moved: tuple[BloomLabelling, PortEntries] | None = None  # before the tree changed
         self._refit: set[str] = set()
         self._flows: dict[str, tuple[Flow, ...]] = {}
@@ -178,9 +181,14 @@ class BloomLabelledTables:
         """No publisher sends what one before us has told it; the switches whose tables change for that."""
         self.starting = False
         changed = self.settle([START])
-        exchanges = self.ports.tidied()
-        self.ports.let_go({}, exchanges)
-        return changed | self._touched({where.switch for where in exchanges})
+        kept, self._kept = self._kept, frozenset()
+        needed = self.book.asked_at
+        less = self.labelling.at_ports({each: self.labelling.everywhere & ~needed(each) for each in kept})
+        exchanges = self.ports.letting_go(less)
+        self.ports.let_go(less, exchanges)
+        more = self.ports.tidied()
+        self.ports.let_go({}, more)
+        return changed | self._touched({where.switch for where in (*exchanges, *more)})
 
     def adopt(self, switch: str, flows: Iterable[Flow]) -> None:
         """A switch holds some entries; while we are starting they stay, whoever they are for."""
@@ -226,6 +234,8 @@ class BloomLabelledTables:
         if self._moved is not None:
             touched.update(self._moved[0].topology.switches, self.labelling.topology.switches)
             self._moved = None
+            with suppress(TableFull):
+                self._take_in(self.labelling.at_ports(dict.fromkeys(self._kept, self.labelling.everywhere)))
         return touched
 
     def rewire(self, trees: TreeMap) -> None:
@@ -325,6 +335,8 @@ class BloomLabelledTables:
         """Have other ports, with no entries yet."""
         if self._moved is None:
             self._moved = self.labelling, self.ports
+        if self.starting:  # some publisher may go by filters that we have never heard of
+            self._kept |= self.ports.loose
         self.labelling = labelling
         self.ports = PortEntries(labelling, self.capacity, self._traffic)
         self.book.relabel(labelling)

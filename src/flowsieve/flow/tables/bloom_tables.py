@@ -79,6 +79,11 @@ class BloomLabelling:
         """The labels of a network on its centre tree."""
         return cls(topology, center_tree(topology), labels, deliveries)
 
+    @property
+    def everywhere(self) -> int:
+        """All ports."""
+        return (1 << len(self.ports)) - 1
+
     def ports_in(self, some: int) -> Iterator[PortTable]:
         """Ports of which a number has the bits."""
         while some:

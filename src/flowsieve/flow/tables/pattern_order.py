@@ -42,15 +42,23 @@ def in_order(exchanges: Mapping[Where, Exchange]) -> Iterator[tuple[Where, OpKin
 def ordered(
     ops: Sequence[FlowOp], labels: BloomLabels, size: int = 0, room: int | None = None
 ) -> list[FlowOp]:
-    """Operations on one switch in such an order; those on other entries than those of patterns around them.
+    """Operations on a switch that holds `size` entries, in an order in which nothing is lost, as far as there is `room`.
 
-    A table has the entries of one port. Where a switch that holds `size` entries has no `room` for that order, since
-    its ports have other tables than before, what goes goes first: a batch is made at once where switches can.
+    With room all that is new comes before anything goes. Else patterns are exchanged in order, which is enough between
+    tables that follow each other; where ports have other tables than before, and that has no room either, what goes
+    goes first. A batch is made at once where switches can.
     """
+    if room is None or _peak(ops) + size <= room:
+        return list(ops)
     found = _around_patterns(ops, labels)
-    if room is not None and max(accumulate(map(_growth, found)), default=0) + size > room:
+    if _peak(found) + size > room:
         found.sort(key=_growth)
     return found
+
+
+def _peak(ops: Iterable[FlowOp]) -> int:
+    """How many entries more there are while operations are made, at most."""
+    return max(accumulate(map(_growth, ops)), default=0)
 
 
 def _growth(op: FlowOp) -> int:
@@ -58,6 +66,7 @@ def _growth(op: FlowOp) -> int:
 
 
 def _around_patterns(ops: Iterable[FlowOp], labels: BloomLabels) -> list[FlowOp]:
+    """The exchanges of patterns in their order, a table having those of one port, and all else around them."""
     exchanges: dict[int, Exchange] = {}
     patterns: dict[tuple[int, int], FlowOp] = {}
     first, last = list[FlowOp](), list[FlowOp]()
