@@ -100,8 +100,11 @@ class Intake:
     # Taking.
 
     def _take(self, entries: Sequence[Asked]) -> Sequence[Taken | BadInput]:
-        """Decide on a slice; one after the other where one is bad, or tables are bounded: then the order matters."""
-        if len(entries) > 1 and not self._core.state.bounded:
+        """Decide on a slice; one after the other where one is bad, or tables are bounded: then the order matters.
+
+        So it is where each is a step of its own, for which publishers wait by itself.
+        """
+        if len(entries) > 1 and not self._core.state.bounded and self._steps is None:
             try:
                 return self._take_slice(entries)
             except BadInput:

@@ -84,6 +84,7 @@ class BloomLabelledTables:
         self._moved: tuple[BloomLabelling, PortEntries] | None = None  # before the tree changed
         self._refit: set[str] = set()
         self._flows: dict[str, tuple[Flow, ...]] = {}
+        self._made: dict[PortTable, dict[int, Flow]] = {}  # the entries of those, by their patterns
         self._guess: PacketSample | None = None
         self._changed = 0  # patterns, since the packets to be expected were guessed
 
@@ -187,6 +188,8 @@ class BloomLabelledTables:
         exchanges = self.ports.letting_go(less)
         self.ports.let_go(less, exchanges)
         more = self.ports.tidied()
+        for switch in filter(self.ports.fits_unmerged, self.labelling.ports_of):
+            more |= self.ports.refitted(switch)
         self.ports.let_go({}, more)
         return changed | self._touched({where.switch for where in (*exchanges, *more)})
 
@@ -264,9 +267,16 @@ class BloomLabelledTables:
         return {}
 
     def entries(self, switch: str) -> tuple[Flow, ...]:
-        """What a switch should hold."""
+        """What a switch should hold; entries that stay are the same objects as before."""
         if switch not in self._flows:
-            self._flows[switch] = self.labelling.table(switch, self.ports.entries)
+            for where in self.labelling.ports_of.get(switch, ()):
+                known = self._made.get(where, {})
+                self._made[where] = {
+                    bits: known.get(bits) or self.labelling.entry(where, bits)
+                    for bits in sorted(self.ports.entries[where])
+                }
+            made = {where: self._made[where].values() for where in self.labelling.ports_of.get(switch, ())}
+            self._flows[switch] = self.labelling.joined(switch, made)
         return self._flows[switch]
 
     def size(self, switch: str) -> int:
@@ -337,7 +347,7 @@ class BloomLabelledTables:
             self._moved = self.labelling, self.ports
         if self.starting:  # some publisher may go by filters that we have never heard of
             self._kept |= self.ports.loose
-        self.labelling = labelling
+        self.labelling, self._made = labelling, {}
         self.ports = PortEntries(labelling, self.capacity, self._traffic)
         self.book.relabel(labelling)
         if self.starting:  # what those need who go by what they were told before, nobody knows

@@ -13,7 +13,7 @@ while they come and go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,10 +105,18 @@ class BloomLabelling:
 
     def table(self, switch: str, patterns: Patterns) -> tuple[Flow, ...]:
         """The entries of a switch, last table first: made in this order, a packet comes to what is there."""
+        made = {
+            each: [self.entry(each, pattern) for pattern in sorted(patterns.get(each, ()))]
+            for each in self.ports_of.get(switch, ())
+        }
+        return self.joined(switch, made)
+
+    def joined(self, switch: str, entries: Mapping[PortTable, Iterable[Flow]]) -> tuple[Flow, ...]:
+        """The same, of the entries for patterns at each port."""
         flows: list[Flow] = []
         for each in reversed(self.ports_of.get(switch, ())):
             table = each.port.table
-            flows += (self.entry(each, pattern) for pattern in sorted(patterns.get(each, ())))
+            flows += entries[each]
             if each.onward is not None:
                 flows.append(Flow(self.labels.any, PASS, (), table=table, onward=each.onward))
             if table == LABEL_TABLES[0]:

@@ -42,7 +42,7 @@ def in_order(exchanges: Mapping[Where, Exchange]) -> Iterator[tuple[Where, OpKin
 def ordered(
     ops: Sequence[FlowOp], labels: BloomLabels, size: int = 0, room: int | None = None
 ) -> list[FlowOp]:
-    """Operations on a switch that holds `size` entries, in an order in which nothing is lost, as far as there is `room`.
+    """Operations on a switch that holds `size` entries, in an order in which nothing is lost, if there is `room`.
 
     With room all that is new comes before anything goes. Else patterns are exchanged in order, which is enough between
     tables that follow each other; where ports have other tables than before, and that has no room either, what goes

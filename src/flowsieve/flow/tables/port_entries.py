@@ -120,11 +120,16 @@ class PortEntries:
         }
         return {where: some for where, some in found.items() if some}
 
+    def fits_unmerged(self, switch: str) -> bool:
+        """Whether a switch has room for an entry for each pattern."""
+        room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
+        return room is None or sum(len(self.needed[each]) for each in ports) <= room
+
     def refitted(self, switch: str) -> Exchanges:
         """How a table becomes one that is merged for the room that there is now, and no more than that."""
         room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
         tables = {each: set(self.needed[each]) for each in ports}
-        if room is not None and sum(map(len, tables.values())) > room:
+        if room is not None and not self.fits_unmerged(switch):
             tables = self._merged_to(switch, tables, room)
         return {each: Exchange.between(self.entries[each], some) for each, some in tables.items()}
 
