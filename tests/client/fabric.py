@@ -42,12 +42,14 @@ GROUPS = {host: f"ff02::f10e:0:{n}" for n, host in enumerate(NETWORK.hosts, 1)}
 class Fabric:
     """Embedded switches; `loses` says of a datagram on its way to a host whether it is lost."""
 
-    def __init__(self, control: str, plan: IndexPlan | None = None, *, header: str = "ipv6") -> None:
+    def __init__(
+        self, control: str, plan: IndexPlan | None = None, *, header: str = "ipv6", filters: int = 16
+    ) -> None:
         self.control = control
         self.encoding = encoding_of(header)
         labelled = header in LABEL_HEADERS
         plan = plan or RegularPlan.make(SCHEMA, bits=0 if labelled else 7)
-        bloom = BloomSettings(BloomLabels.tuned(16), Shares(16)) if header == "bloom" else None
+        bloom = BloomSettings(BloomLabels.tuned(16), Shares(filters)) if header == "bloom" else None
         self.state = ControlState(NETWORK, plan, settings=Settings(labelled=labelled, bloom=bloom))
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False

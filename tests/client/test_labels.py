@@ -83,6 +83,30 @@ def test_events_come_to_those_who_want_them_and_to_nobody_else(labelled: Fabric)
     asyncio.run(story())
 
 
+def test_an_event_that_comes_in_several_packets_is_delivered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)
+    fabric = Fabric(f"unix:{tmp_path / 'control'}", header="bloom", filters=1)
+
+    async def story() -> None:
+        async with fabric.server(), fabric.connect("ann") as ann, fabric.connect("bob") as bob:
+            low, bought = await bob.subscribe("price < 100"), await bob.subscribe("side == 'buy'")
+            await ann.advertise()
+            for price in range(3):
+                await ann.publish(price=price, side="buy")
+            assert await prices(low, 3) == await prices(bought, 3) == [0, 1, 2]
+            await until(lambda: bob.stats.repeats == 3)
+            assert (bob.stats.received, bob.stats.delivered, bob.stats.duplicates) == (6, 6, 0)
+
+    try:
+        asyncio.run(story())
+    finally:
+        if pid := matcher_of(fabric, "ann"):
+            os.kill(pid, signal.SIGKILL)
+        fabric.close()
+
+
 def test_what_is_lost_on_the_way_is_counted(labelled: Fabric) -> None:
     async def story() -> None:
         async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:

@@ -18,17 +18,18 @@ class PacketAddress(NamedTuple):
     source: bytes = b""
 
 
-NOWHERE = PacketAddress(b"")  # for other applications of this host alone
+Addressed = tuple[PacketAddress, tuple[int, ...]]  # with what the datagram says besides
+NOWHERE: Addressed = PacketAddress(b""), ()  # for other applications of this host alone
 
 
 class LabelAddresser(Protocol):
     """What is remembered of events says how to get at their receivers later."""
 
-    def of_event(self, matched: LabelMatch, set_bits: int) -> list[PacketAddress]:
-        """The packets in which an event is sent."""
+    def of_event(self, matched: LabelMatch, set_bits: int) -> list[Addressed]:
+        """The packets in which an event is sent; they are numbered where a host may get several of them."""
         ...
 
-    def of_digest(self, receivers: int) -> Iterator[tuple[PacketAddress, tuple[int, ...]]]:
+    def of_digest(self, receivers: int) -> Iterator[Addressed]:
         """The packets in which something is told to receivers, and whom it names where others may get it as well."""
         ...
 
@@ -45,11 +46,11 @@ class ReceiverAddresser:
         self._group = tag.group
         self._set_bits = 0
 
-    def of_event(self, matched: LabelMatch, set_bits: int) -> list[PacketAddress]:
+    def of_event(self, matched: LabelMatch, set_bits: int) -> list[Addressed]:
         self._set_bits = set_bits
-        return list(self._addresses(matched.receivers))
+        return list(self.of_digest(matched.receivers))
 
-    def of_digest(self, receivers: int) -> Iterator[tuple[PacketAddress, tuple[int, ...]]]:
+    def of_digest(self, receivers: int) -> Iterator[Addressed]:
         return ((address, ()) for address in self._addresses(receivers))
 
     def _addresses(self, receivers: int) -> Iterator[PacketAddress]:
@@ -74,16 +75,16 @@ class BloomAddresser:
         self._group = tag.group
         self._last: dict[int, PacketAddress] = {}  # by receiver
 
-    def of_event(self, matched: LabelMatch, set_bits: int) -> list[PacketAddress]:
-        found = []
+    def of_event(self, matched: LabelMatch, set_bits: int) -> list[Addressed]:
+        found: list[Addressed] = []
         for packet in matched.packets or ():
             to = self._address(packet.bits)
-            found.append(to)
+            found.append((to, (len(found),)))
             for receiver in _numbers(packet.receivers):
                 self._last[receiver] = to
         return found
 
-    def of_digest(self, receivers: int) -> Iterator[tuple[PacketAddress, tuple[int, ...]]]:
+    def of_digest(self, receivers: int) -> Iterator[Addressed]:
         for receiver in _numbers(receivers):
             if receiver in self._last:
                 yield self._last[receiver], (receiver,)

@@ -188,12 +188,11 @@ class LabelSender:
                 waits.set_result(None)
 
     def _send(self, event: _Waiting, wanted: LabelMatch, matched: LabelAnswer) -> None:
-        covered = pack_covered(self._event_start, event.seq, (matched.version,)) + event.content
         self._wire.send(
             EventDatagram(
-                to.destination, self._signed(event.items, to, covered), near=not at, source=to.source
+                to.destination, self._packed(event, (matched.version, *told), to), not at, to.source
             )
-            for at, to in enumerate(self._addresser.of_event(wanted, matched.set_bits) or [NOWHERE])
+            for at, (to, told) in enumerate(self._addresser.of_event(wanted, matched.set_bits) or [NOWHERE])
         )
         if time.monotonic() >= matched.until:
             self.late += 1
@@ -202,6 +201,10 @@ class LabelSender:
             new = self._counts.sent(wanted.receivers)
             if new:
                 self._tell(new, 1)
+
+    def _packed(self, event: _Waiting, stamps: Sequence[int], to: PacketAddress) -> bytes:
+        covered = pack_covered(self._event_start, event.seq, stamps) + event.content
+        return self._signed(event.items, to, covered)
 
     def _tell(self, receivers: int, count: int) -> None:
         """Tell receivers how many events they were sent."""

@@ -82,6 +82,7 @@ class BloomLabelledTables:
             frozenset()
         )  # patterns of nobody knows whom, at all ports until we have started
         self._moved: tuple[BloomLabelling, PortEntries] | None = None  # before the tree changed
+        self._doubted = False  # whether that has made all of it unsure
         self._refit: set[str] = set()
         self._flows: dict[str, tuple[Flow, ...]] = {}
         self._made: dict[PortTable, dict[int, Flow]] = {}  # the entries of those, by their patterns
@@ -236,7 +237,7 @@ class BloomLabelledTables:
         touched = {where.switch for where in (*more, *less)}
         if self._moved is not None:
             touched.update(self._moved[0].topology.switches, self.labelling.topology.switches)
-            self._moved = None
+            self._moved, self._doubted = None, False
             with suppress(TableFull):
                 self._take_in(self.labelling.at_ports(dict.fromkeys(self._kept, self.labelling.everywhere)))
         return touched
@@ -350,14 +351,18 @@ class BloomLabelledTables:
         self.labelling, self._made = labelling, {}
         self.ports = PortEntries(labelling, self.capacity, self._traffic)
         self.book.relabel(labelling)
-        if self.starting:  # what those need who go by what they were told before, nobody knows
-            self.book.doubt(START)
+        if self.starting and START not in self.book.steps:
+            self.book.doubt(START)  # what those need who go by what they were told before, nobody knows
+            self._doubted = True
 
     def _move_back(self) -> None:
         """The tables for another tree have no room: those stay that there were."""
         if self._moved is not None:
             self.labelling, self.ports = self._moved
-            self._moved = None
+            self._moved, self._made = None, {}
+            if self._doubted:
+                self.book.resolve(START)
+                self._doubted = False
             self.book.relabel(self.labelling)
             self.book.follow(self.book.changes())
 

@@ -196,10 +196,9 @@ class PortEntries:
     def _tightened(self, where: PortTable, gone: set[int]) -> Exchange:
         """What becomes of a port's entries when some patterns go: what stood for them stands for the others alone."""
         there, loose = self.entries[where], self._merged[where]
-        if not loose:
+        without = self.needed[where] - gone - there  # an entry of their own
+        if not loose and not without:
             return Exchange(gone=gone & there)
-        needed = self.needed[where] - gone
-        without = needed - there  # an entry of their own
         found = Exchange()
         for bits in [each for each in loose | gone & there if stands_for(each, gone)]:
             found.gone.add(bits)
