@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
-from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.shares import Shares
@@ -68,7 +68,12 @@ class Fabric:
         """A controller that takes calls; it remembers as long as this object."""
         self.switches = switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
         self.dispatcher = dispatcher = Dispatcher(
-            self.state, switches, self.encoding, drain=0, ledger=self.ledger
+            self.state,
+            switches,
+            self.encoding,
+            drain=0,
+            ledger=self.ledger,
+            filter_lease=filter_lease_of(lease),
         )
         async with dispatcher:
             for switch in NETWORK.switches:

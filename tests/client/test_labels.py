@@ -130,6 +130,7 @@ def test_what_is_lost_on_the_way_is_counted(labelled: Fabric) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("labelled", ["receivers"], indirect=True)
 def test_a_subscription_waits_for_a_stopped_matcher_until_its_lease_is_over_and_no_longer(
     labelled: Fabric,
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_subscription_waits_for_a_stopped_matcher_until_its_lease_is_over_and_
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("labelled", ["receivers"], indirect=True)
 def test_another_matcher_takes_the_place_of_one_that_was_killed(labelled: Fabric) -> None:
     async def story() -> None:
         async with labelled.server(), labelled.connect("ann") as ann, labelled.connect("bob") as bob:
@@ -182,7 +184,7 @@ def test_a_controller_that_starts_anew_tells_all_of_it_again(labelled: Fabric) -
             await first.__aexit__(None, None, None)
             ann.publish_nowait({"price": 2, "side": "buy"})  # what is held holds without a controller
             assert await prices(low, 2) == [1, 2]
-            async with labelled.server():
+            async with labelled.server(lease=15):
                 more = await bob.subscribe("price < 200")
                 await ann.publish(price=3, side="buy")
                 assert await prices(low, 1) == [3]
@@ -190,11 +192,11 @@ def test_a_controller_that_starts_anew_tells_all_of_it_again(labelled: Fabric) -
 
     async def whole() -> None:
         nonlocal first
-        first = labelled.server()
+        first = labelled.server(lease=15)
         await first.__aenter__()
         await story()
 
-    first = labelled.server()
+    first = labelled.server(lease=15)
     asyncio.run(whole())
 
 
