@@ -102,6 +102,19 @@ def test_a_network_that_grows_and_one_that_is_remembered_have_the_same_tables() 
         assert dict(other.filters.held_by("h1")).keys() == dict(state.filters.held_by("h1")).keys()
 
 
+def test_a_network_that_grows_has_tables_though_one_of_them_has_no_room() -> None:
+    state = made(capacity=6)
+    state.step([request(Op.ADVERTISE, "a", "h1", "True")])
+    through(state, state.step([request(Op.SUBSCRIBE, "s", "h2")]))
+    before = state.label_entries("s2")
+    crowd = Topology.make(RING, {"h1": "s1", "h2": "s2", **{f"n{n}": "s1" for n in range(9)}})
+    state.grow(crowd)
+    assert [entry for entry in before if entry.actions] == [
+        entry for entry in state.label_entries("s2") if entry.actions
+    ]
+    assert state.size("s1") > 6  # which it will refuse
+
+
 def test_a_tree_stays_as_it_is_where_its_tables_would_not_fit() -> None:
     state = made()
     state.step([request(Op.ADVERTISE, "a", "h1", "True")])

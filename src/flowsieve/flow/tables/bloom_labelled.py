@@ -172,12 +172,7 @@ class BloomLabelledTables:
             self.book.resolve(step)
         self._asked = False
         self._begun, self.starting = [], True
-        for _ in self.labelling.topology.switches:
-            try:
-                self.update()
-                return
-            except TableFull as error:  # it is asked all the same, and will say so
-                self.capacity.pop(error.switch, None)
+        self._update_anyway()
 
     def started(self) -> dict[str, list[Change]]:
         """No publisher sends what one before us has told it; the switches whose tables change for that."""
@@ -220,6 +215,15 @@ class BloomLabelledTables:
             self._step, self._asked = self._step + 1, False
         return self._touched(touched) | self._touched(self._refitted())
 
+    def _update_anyway(self) -> None:
+        """Have tables follow though some may have no room; those switches are asked all the same, and will say so."""
+        for _ in self.labelling.topology.switches:
+            try:
+                self.update()
+                return
+            except TableFull as error:
+                self.capacity.pop(error.switch, None)
+
     def _follow(self) -> set[str]:
         """Have tables follow the book; the switches that this is about."""
         changes = self.book.changes()
@@ -247,9 +251,10 @@ class BloomLabelledTables:
         self._move(BloomLabelling(self.labelling.topology, trees.trees[0], self.settings.labels))
 
     def grow(self, topology: Topology, trees: TreeMap, capacity: int | None) -> None:
-        """Go over to a network that has more; tables follow with the next update."""
+        """Go over to a network that has more."""
         self._move(BloomLabelling(topology, trees.trees[0], self.settings.labels))
         self.ports = self._fresh(capacity)
+        self._update_anyway()
 
     def bound(self, switch: str, capacity: int | None) -> None:
         """From the next update on, a switch has room for so many entries, or for any number of them."""
@@ -357,7 +362,7 @@ class BloomLabelledTables:
 
     def _move_back(self) -> None:
         """The tables for another tree have no room: those stay that there were."""
-        if self._moved is not None:
+        if self._moved is not None and self._moved[0].topology is self.labelling.topology:
             self.labelling, self.ports = self._moved
             self._moved, self._made = None, {}
             if self._doubted:
