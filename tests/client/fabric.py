@@ -11,11 +11,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
-from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
+from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.header.address import address_text
+from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import encoding_of
+from flowsieve.header.tag import LABEL_HEADERS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.host_patterns import HostPatterns
@@ -44,14 +48,17 @@ class Fabric:
         control: str,
         plan: IndexPlan | None = None,
         *,
-        labelled: bool = False,
+        header: str = "ipv6",
+        filters: int = 16,
         label_hosts: HostPatterns | None = None,
     ) -> None:
         self.control = control
-        alone = labelled and label_hosts is None
-        self.encoding = encoding_of("receivers" if alone else "ipv6")
+        self.encoding = encoding_of(header)
+        alone = header in LABEL_HEADERS
         plan = plan or RegularPlan.make(SCHEMA, bits=0 if alone else 7)
-        chosen = Settings(labelled=labelled, label_hosts=label_hosts)
+        bloom = BloomSettings(BloomLabels.tuned(16), Shares(filters)) if header == "bloom" else None
+        labelled = alone or label_hosts is not None
+        chosen = Settings(labelled=labelled, label_hosts=label_hosts, bloom=bloom)
         self.state = ControlState(NETWORK, plan, settings=chosen)
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
@@ -70,12 +77,18 @@ class Fabric:
         """A controller that takes calls; it remembers as long as this object."""
         self.switches = switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
         self.dispatcher = dispatcher = Dispatcher(
-            self.state, switches, self.encoding, drain=0, ledger=self.ledger
+            self.state,
+            switches,
+            self.encoding,
+            drain=0,
+            ledger=self.ledger,
+            filter_lease=filter_lease_of(lease),
         )
         async with dispatcher:
             for switch in NETWORK.switches:
                 switches.connect(switch)
             await dispatcher.settled()
+            self.ledger.promise(lease)
             self.keys = keys = KeyRotation(SECRET, self.ledger, dispatcher.scribe, self.rotation)
             handler = CallHandler(
                 dispatcher,
@@ -111,7 +124,8 @@ class Fabric:
     def carry(self, host: str, datagram: EventDatagram) -> None:
         seen = len(self.network.deliveries)
         if datagram.destination:
-            self.network.send(host, address_text(6, int.from_bytes(datagram.destination, "big")))
+            to = address_text(6, int.from_bytes(datagram.destination))
+            self.network.send(host, to, source=int.from_bytes(datagram.source))
         self.network.settle()
         for delivery in self.network.deliveries[seen:]:
             if not self.loses(delivery.host, datagram.payload):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flowsieve.client.label_sender import LabelSender
-from flowsieve.client.matcher_socket import LabelAnswer
+from flowsieve.client.matcher_socket import LabelAnswer, LabelMatch
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -40,7 +40,7 @@ class Link:
         await self.answers.wait()
         if self.fails is not None:
             raise self.fails
-        return LabelAnswer(7, self.until(), 4, tuple(1 << each["x"] for each in events))
+        return LabelAnswer(7, self.until(), 4, tuple(LabelMatch(1 << each["x"]) for each in events))
 
     def close(self) -> None:
         pass

@@ -23,7 +23,7 @@ from flowsieve.serving.http import views
 @pytest.fixture
 def mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
     """The network of these tests, in which ann labels what she sends."""
-    made = Fabric(f"unix:{tmp_path / 'control'}", labelled=True, label_hosts=HostPatterns(("a*",)))
+    made = Fabric(f"unix:{tmp_path / 'control'}", label_hosts=HostPatterns(("a*",)))
     monkeypatch.setattr("flowsieve.client.session.SETTLE_SECONDS", 0)
     yield made
     if pid := matcher_of(made, "ann"):

@@ -84,7 +84,7 @@ class World:
         return page
 
     def wanted(self, x: int) -> set[str]:
-        mask = self.store.match({"x": x})
+        mask = self.store.match({"x": x}).receivers
         return {host for host in NETWORK.hosts if mask >> self.state.sets.number(host) & 1}
 
 

@@ -40,7 +40,8 @@ state = "state"
 http = ["tcp:127.0.0.1:{port}"]
 {more}
 """
-DZ, RECEIVERS = "max_dz_per_filter = 8", 'header = "receivers"'  # what packets say
+# What packets say.
+DZ, RECEIVERS, BLOOM = "max_dz_per_filter = 8", 'header = "receivers"', 'header = "bloom"'
 CHANGE = re.compile(r"event=(ADDED|DELETED|MODIFIED)")
 
 
@@ -148,6 +149,15 @@ class Daemonic(Traffic):
                 await asyncio.sleep(0.02)
         found: Mapping[str, Any] = told
         return found
+
+    async def came_to_rest(self) -> None:
+        """Wait until publishers and tables have followed all that is wanted."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                publishers = (await self.ask("/v1/status"))["publishers"]
+                if not publishers["behind"] and not publishers.get("under_way"):
+                    return
+                await asyncio.sleep(0.05)
 
     async def down(self, edge: Sequence[str]) -> None:
         """Wait until it does without a link."""

@@ -1,4 +1,4 @@
-"""Packets that name their receivers, on real switches under traffic: matchers, controllers and links that fail."""
+"""Packets that say for whom they are, on real switches under traffic: matchers, controllers and links that fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from daemonic import RECEIVERS, Daemonic, daemonic
+from daemonic import BLOOM, RECEIVERS, Daemonic, daemonic
 from hatchery import Hatchery
 from proxy import Proxy
 from traffic import PATIENCE
@@ -21,10 +21,18 @@ LEASE = 15.0  # of clients; publishers have a fifth of it
 Story = Callable[[Daemonic], Awaitable[None]]
 
 
-def play(story: Story, hatchery: Hatchery, more: str = "", lease: float = LEASE) -> None:
+@pytest.fixture(params=[RECEIVERS, BLOOM], ids=["receivers", "bloom"])
+def index(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+def play(
+    story: Story, hatchery: Hatchery, index: str = RECEIVERS, more: str = "", lease: float = LEASE
+) -> None:
     async def whole() -> None:
         async with daemonic("ring:4", hatchery) as there:
-            there.index = RECEIVERS
+            there.index = index
             there.configure(f"lease = {lease}\n{more}")
             await there.start()
             await story(there)
@@ -32,7 +40,7 @@ def play(story: Story, hatchery: Hatchery, more: str = "", lease: float = LEASE)
     asyncio.run(whole())
 
 
-def test_subscriptions_that_come_under_traffic_get_all_they_want_and_change_no_table(
+def test_subscriptions_that_come_under_traffic_get_all_they_want_and_change_no_table_of_receivers(
     hatchery: Hatchery,
 ) -> None:
     async def story(there: Daemonic) -> None:
@@ -46,10 +54,28 @@ def test_subscriptions_that_come_under_traffic_get_all_they_want_and_change_no_t
         assert told["publishers"]["behind"] == {}
         assert await there.judge() == 0
 
-    play(story, hatchery)
+    play(story, hatchery, RECEIVERS)
 
 
-def test_a_link_that_is_pulled_is_bridged_or_mended_for_labels_too(hatchery: Hatchery) -> None:
+def test_filters_that_come_and_go_and_cover_others_lose_nothing_of_these(
+    hatchery: Hatchery,
+) -> None:
+    async def story(there: Daemonic) -> None:
+        await there.publish("h0")
+        await there.publish("h2")
+        await there.subscribe("h1", "a < 60", "a < 60 and b < 60")
+        await there.subscribe("h3", "b < 50")
+        for host in ("h1", "h3"):
+            await there.come_and_go(host, "a < 128", "a < 100 or b < 100", "True")
+        await there.subscribe("h3", "a < 90")
+        await there.came_to_rest()
+        assert (await there.ask("/v1/verify"))["holds"]
+        assert await there.judge() == 0
+
+    play(story, hatchery, BLOOM)
+
+
+def test_a_link_that_is_pulled_is_bridged_or_mended_for_labels_too(hatchery: Hatchery, index: str) -> None:
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
         for host in ("h1", "h2", "h3"):
@@ -62,8 +88,9 @@ def test_a_link_that_is_pulled_is_bridged_or_mended_for_labels_too(hatchery: Hat
         await there.subscribe("h2", "b < 100")
         assert await there.judge() < 1000
 
-    play(story, hatchery)
-    play(story, hatchery, more="failover = false")
+    if index == RECEIVERS:
+        play(story, hatchery, index)
+    play(story, hatchery, index, more="failover = false")
 
 
 def test_a_matcher_that_is_stopped_holds_up_a_subscription_no_longer_than_it_has_to(
@@ -87,14 +114,16 @@ def test_a_matcher_that_is_stopped_holds_up_a_subscription_no_longer_than_it_has
         await there.subscribe("h3", "a < 50")
         assert await there.judge() == 0
 
-    play(story, hatchery)
+    play(story, hatchery, RECEIVERS)
 
 
-def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(hatchery: Hatchery) -> None:
+def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(
+    hatchery: Hatchery, index: str
+) -> None:
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
         await there.subscribe("h1", "a < 128")
-        for number in range(3):
+        for number in range(3 if index == RECEIVERS else 1):
             async with asyncio.timeout(PATIENCE):
                 while (pid := there.matcher_of("h0")) is None:
                     await asyncio.sleep(0.05)
@@ -106,11 +135,11 @@ def test_another_matcher_takes_the_place_of_one_that_was_killed_under_traffic(ha
                     await asyncio.sleep(0.02)
         assert await there.judge() == 0
 
-    play(story, hatchery, lease=5.0)  # each of them waits until the leases of the one before are over
+    play(story, hatchery, index, lease=5.0)  # each of them waits until the leases of the one before are over
 
 
 def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks_no_promise(
-    hatchery: Hatchery,
+    hatchery: Hatchery, index: str
 ) -> None:
     async def story(there: Daemonic) -> None:
         await there.publish("h0")
@@ -129,7 +158,7 @@ def test_a_controller_killed_between_telling_publishers_and_acknowledging_breaks
         await there.subscribe("h3", "b < 100")
         assert await there.judge() == 0
 
-    play(story, hatchery)
+    play(story, hatchery, index)
 
 
 def test_applications_of_a_host_share_a_matcher_however_they_reach_the_controller(hatchery: Hatchery) -> None:

@@ -161,6 +161,23 @@ class Traffic:
 
         await self._begin(host, work, began, publishes=False)
 
+    async def come_and_go(self, host: str, *filters: str) -> None:
+        """Have an application subscribe to one filter after the other, and end each before the next but one comes."""
+        began = threading.Event()
+
+        async def work(client: Client) -> None:
+            before = None
+            for text in filters:
+                subscription = await client.subscribe(text)
+                if before is not None:
+                    await before.cancel()
+                before = subscription
+            if before is not None:
+                await before.cancel()
+            began.set()
+
+        await self._begin(host, work, began, publishes=False)
+
     async def populate(self) -> None:
         """Two publishers, and subscribers on some hosts."""
         hosts = list(self.lab.topology.hosts)

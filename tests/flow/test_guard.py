@@ -46,6 +46,15 @@ def test_a_host_may_send_what_it_has_advertised_and_a_switch_everything() -> Non
     assert guard.entries == 1 + 1 + 3 + 1 <= most_entries(NETWORK, 2)
 
 
+def test_where_labels_stand_in_sources_a_host_may_send_from_any_that_is_a_label() -> None:
+    settings, bloom = GuardSettings(16, 0, known_sources(NETWORK, 6)), encoding_of("bloom")
+    guard = guard_of(NETWORK, "s1", bloom, {"h1": WHOLE}, settings)
+    sources, group = Prefix.parse("fd1d::/16"), Prefix.parse("ff1d::/16")
+    assert guard.gates == (Gate(2, sources, (group,)), Gate(3, sources, ()))
+    with pytest.raises(BadInput, match="no host's address"):
+        Gate(2, Prefix.parse("fd1c::/16"), (group,))
+
+
 def test_where_hosts_are_not_guarded_all_is_taken_in() -> None:
     assert guard_of(NETWORK, "s1", ENCODING, {}, None) == Guard(GROUP)
     assert Guard(GROUP).entries == 1

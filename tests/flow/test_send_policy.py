@@ -60,7 +60,9 @@ def test_a_port_takes_in_exactly_the_labels_that_name_nobody_whom_its_host_may_n
 
 def test_a_guard_has_an_entry_for_each_set_and_only_for_hosts_that_have_advertised() -> None:
     labels = labels_of(["cam1"], LABELS, policy(("cam*", "desk*")))
-    guard = guard_of(NETWORK, "s1", encoding_of("receivers"), {"cam1": WHOLE}, GuardSettings(), allowed=labels)
+    guard = guard_of(
+        NETWORK, "s1", encoding_of("receivers"), {"cam1": WHOLE}, GuardSettings(), allowed=labels
+    )
     one, two = guard.gates
     assert [str(each) for each in one.admitted] == ["ff1e::/ffff:fc00::", "ff1e:1000::/ffff:f400::"]
     assert two.admitted == ()

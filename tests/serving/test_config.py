@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from flowsieve.errors import BadInput, BadScenario
+from flowsieve.flow.shares import Shares
+from flowsieve.header.bloom import BloomLabels
 from flowsieve.network.topology import Topology
 from flowsieve.serving.config import Config, ServiceSettings, read_config
 
@@ -188,10 +190,20 @@ def test_packets_may_name_their_receivers(path: Path) -> None:
     assert set(state.labels.hosts) == {"ann", "bob"}
 
 
+def test_packets_may_have_the_bits_of_filters(path: Path) -> None:
+    index = '[index]\nheader = "bloom"\ncopies = 3\nfilters_per_packet = 4\n'
+    state = read(path, SCHEMA + index + NETWORK.replace("trees = 2\n", "")).fresh(LAB)
+    assert (state.labelled, state.plan.bits, state.bounded) == (True, 0, True)
+    assert state.bloom is not None
+    assert (state.bloom.settings.copies, state.bloom.settings.labels) == (Shares(4, 3), BloomLabels.tuned(4))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('[index]\nheader = "bloom"\n', "a controller does not serve labels that are Bloom filters"),
+        ('[index]\nheader = "bloom"\nbits = 3\n', "bits means nothing with header 'bloom'"),
+        ('[index]\nheader = "bloom"\ncopies = 0\n', "copies is 0; right is a whole number from 1"),
+        ('[index]\nheader = "bloom"\n' + NETWORK, "labels that are Bloom filters go along one tree"),
         ('[index]\nheader = "receivers"\nbits = 3\n', "bits means nothing with header 'receivers'"),
         ('[index]\nheader = "receivers"\n' + NETWORK, "labels that name receivers go along one tree"),
         (RULE, "packets name no hosts here, so no switch can tell to whom they are sent"),

@@ -28,6 +28,7 @@ KNOWN = 1 << 14  # addresses kept in the form that the kernel wants
 # Constants of Linux that the socket module of Python 3.11 lacks.
 SO_RCVBUFFORCE = 33
 SO_MEMINFO = 55
+IPV6_FREEBIND = 78
 MEMINFO = struct.Struct("=9I")  # the last one is how many datagrams were dropped
 
 FAMILIES = {4: socket.AF_INET, 16: socket.AF_INET6}  # by the length of an address
@@ -49,16 +50,18 @@ class EventSockets:
         self._dropped = 0  # before it was closed
         try:
             leave_by(self._far, self._index, hops=HOP_LIMIT, loop=False)
+            if self._family == socket.AF_INET6:  # a label may stand in the source; that takes no privilege
+                self._far.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
             leave_by(self._near, self._index, hops=0, loop=True)
         except OSError as error:
             self.close()
             raise HostError(f"this host cannot send to groups: {error.strerror}") from None
 
     def send(self, datagrams: Iterable[EventDatagram]) -> None:
-        for to, payload, near in datagrams:
+        for to, payload, near, source in datagrams:
             try:
                 if to:
-                    self._send_far(payload, self._sockaddr(to))
+                    self._send_far(payload, self._sockaddr(to), sent_from(source))
                 if near:
                     self._near.sendto(payload, self._own)
             except OSError as error:
@@ -160,6 +163,11 @@ def leave_by(sender: socket.socket, index: int, *, hops: int, loop: bool) -> Non
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("4s4si", b"", b"", index))
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, hops)
         sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, loop)
+
+
+def sent_from(source: bytes) -> list[tuple[int, int, bytes]]:
+    """What tells the kernel to send from an address that is not the host's own, by the interface of the socket."""
+    return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, source + bytes(4))] if source else []
 
 
 def _enlarge(receiver: socket.socket) -> None:

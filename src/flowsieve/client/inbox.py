@@ -43,7 +43,8 @@ class Inbox:
     """The subscriptions of one application. `own` is the id that it publishes under: its own events are dropped.
 
     With a `checker`, which may be exchanged for another, nothing is believed that is not signed by its publisher. Of
-    packets that name hosts, what an application did not ask for is for another one.
+    packets that name hosts, what an application did not ask for is for another one. Digests that other hosts get, too,
+    name the one that they are for, by its number as a `receiver`.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Inbox:
         own: bytes,
         stats: Stats,
         remembered: int = REMEMBERED,
+        *,
+        receiver: int | None = None,
     ) -> None:
         self.stats = stats
         self.checker: MacChecker | None = None
@@ -64,6 +67,7 @@ class Inbox:
         self._wanted = EMPTY  # all of them together
         self._meter = LossMeter()
         self._labels = ReceiverMeter()
+        self._named = () if receiver is None else (receiver,)
         self._copies = Copies(remembered)
 
     def open(self, id: str, wanted: Filter) -> None:
@@ -149,6 +153,6 @@ class Inbox:
         """Count what is missing of what was sent to us by name; whether the network has promised us something."""
         if message.kind is MessageKind.EVENT:
             self._labels.event(message.publisher, message.seq)
-        elif self._dz and len(message.stamps) == 1:
+        elif self._dz and message.stamps[1:] == self._named and message.stamps:
             self._labels.digest(message.publisher, message.seq, message.stamps[0])
         return bool(self._dz)

@@ -1,4 +1,4 @@
-"""How events leave where packets name their receivers: the host's matcher says for whom each is, and until when.
+"""How events leave where packets say for whom they are: the host's matcher tells that of each, and until when.
 
 Events wait in a row, are asked for some at a time, and leave in their order. An event leaves only while what it was
 matched with holds: that is looked at right before it is sent, and once more after it, since a process can be stopped
@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from flowsieve.client.label_addresses import NOWHERE, PacketAddress, addresser_of
 from flowsieve.client.matcher_link import MatcherLink
-from flowsieve.client.matcher_socket import MOST_EVENTS, LabelAnswer
+from flowsieve.client.matcher_socket import MOST_EVENTS, LabelAnswer, LabelMatch
 from flowsieve.client.outbox import EventDatagram, checked_event
 from flowsieve.client.receiver_counts import NOBODY, ReceiverCounts
 from flowsieve.client.wire import EventWire
@@ -43,7 +44,6 @@ LEAVE_SECONDS = 30.0  # that an event waits to be matched
 AGAIN_SECONDS = 0.01  # before what was matched too long ago is matched again
 NEXT_SECONDS = 1.0  # before a matcher is looked for again
 FLUSH_SECONDS = 5.0  # that all of them have when an application leaves
-NOWHERE = b""  # in the place of an address: for other applications of this host alone
 
 
 @dataclass(slots=True, eq=False)
@@ -71,12 +71,12 @@ class LabelSender:
         self.advertised: dict[str, Filter] = {}
         self.signer: Signer | None = None
         self.sent = self.late = self.unsent = 0
-        self._schema, self._tag, self._wire, self._link = schema, tag, wire, link
+        self._schema, self._wire, self._link = schema, wire, link
         self._event_start = start_covered(MessageKind.EVENT, publisher)
         self._digest_start = start_covered(MessageKind.DIGEST, publisher)
         self._counts = ReceiverCounts()
         self._last_sent = 0
-        self._set_bits = 0
+        self._addresser = addresser_of(tag)
         self._row: deque[_Waiting] = deque()
         self._stirred = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -152,17 +152,17 @@ class LabelSender:
                 await self._stirred.wait()
             some = [self._row[at] for at in range(min(len(self._row), MOST_EVENTS))]
             matched = await self._matched(some)
-            for each, receivers in zip(some, matched.receivers, strict=True):
+            for each, wanted in zip(some, matched.matched, strict=False):
                 if each not in self._row:
                     continue  # nobody waits for it any more
                 if time.monotonic() >= matched.until:
                     await asyncio.sleep(AGAIN_SECONDS)
                     break  # the rest is matched again
                 self._row.popleft()
-                self._leave(each, receivers, matched)
+                self._leave(each, wanted, matched)
 
     async def _matched(self, some: Sequence[_Waiting]) -> LabelAnswer:
-        """For whom some events are; they wait while there is no matcher."""
+        """For whom the first of some events are; they wait while there is no matcher."""
         while True:
             try:
                 matched = await self._link.ask([each.values for each in some])
@@ -176,11 +176,11 @@ class LabelSender:
                 self._trouble = ""
                 return matched
 
-    def _leave(self, event: _Waiting, receivers: int, matched: LabelAnswer) -> None:
+    def _leave(self, event: _Waiting, wanted: LabelMatch, matched: LabelAnswer) -> None:
         """Send an event; where this host cannot, who waits for it hears so, and the next one is tried."""
         waits = event.left if event.left is not None and not event.left.done() else None
         try:
-            self._send(event, receivers, matched)
+            self._send(event, wanted, matched)
         except HostError as error:
             self.unsent += 1
             if waits is None:
@@ -191,43 +191,34 @@ class LabelSender:
             if waits is not None:
                 waits.set_result(None)
 
-    def _send(self, event: _Waiting, receivers: int, matched: LabelAnswer) -> None:
-        covered = pack_covered(self._event_start, event.seq, (matched.version,)) + event.content
-        self._set_bits = matched.set_bits
-        addresses = self._addresses(receivers) or [NOWHERE]
+    def _send(self, event: _Waiting, wanted: LabelMatch, matched: LabelAnswer) -> None:
         self._wire.send(
-            EventDatagram(to, self._signed(event.items, to, covered), near=not at)
-            for at, to in enumerate(addresses)
+            EventDatagram(
+                to.destination, self._packed(event, (matched.version, *told), to), not at, to.source
+            )
+            for at, (to, told) in enumerate(self._addresser.of_event(wanted, matched.set_bits) or [NOWHERE])
         )
         if time.monotonic() >= matched.until:
             self.late += 1
         self._last_sent = event.seq
-        if receivers:
-            new = self._counts.sent(receivers)
+        if wanted.receivers:
+            new = self._counts.sent(wanted.receivers)
             if new:
                 self._tell(new, 1)
 
-    def _tell(self, receivers: int, count: int) -> None:
-        covered = pack_covered(self._digest_start, self._last_sent, (count,))
-        self._wire.send(
-            EventDatagram(to, self._signed(DIGEST_ITEMS, to, covered), near=False)
-            for to in self._addresses(receivers)
-        )
+    def _packed(self, event: _Waiting, stamps: Sequence[int], to: PacketAddress) -> bytes:
+        covered = pack_covered(self._event_start, event.seq, stamps) + event.content
+        return self._signed(event.items, to, covered)
 
-    def _signed(self, items: int, to: bytes, covered: bytes) -> bytes:
-        shown, signer = to or NOBODY, self.signer
+    def _tell(self, receivers: int, count: int) -> None:
+        """Tell receivers how many events they were sent."""
+        for to, named in self._addresser.of_digest(receivers):
+            covered = pack_covered(self._digest_start, self._last_sent, (count, *named))
+            payload = self._signed(DIGEST_ITEMS, to, covered)
+            self._wire.send([EventDatagram(to.destination, payload, near=False, source=to.source)])
+
+    def _signed(self, items: int, to: PacketAddress, covered: bytes) -> bytes:
+        shown, signer = to.destination or NOBODY, self.signer
         if signer is None:
             return pack(items, shown, 0, 0, b"", covered)
         return pack(items, shown, 0, signer.epoch, signer.mac(covered), covered)
-
-    def _addresses(self, receivers: int) -> list[bytes]:
-        """An address for each set of hosts in which there are some."""
-        group, found = self._tag.group, []
-        room = group.width - group.length - self._set_bits
-        number = 0
-        while receivers:
-            if some := receivers & ((1 << room) - 1):
-                found.append((group.first | number << room | some).to_bytes(16))
-            receivers >>= room
-            number += 1
-        return found

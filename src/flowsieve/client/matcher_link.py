@@ -48,7 +48,7 @@ class MatcherLink:
         return self._peer is not None
 
     async def ask(self, events: Sequence[Mapping[str, object]]) -> LabelAnswer:
-        """The receivers of some events; it is asked again of another matcher if the one that there was dies."""
+        """For whom the first of some events are; another matcher is asked again if the one that there was dies."""
         loop, question = asyncio.get_running_loop(), pack_question(events)
         for _ in range(TRIES):
             await self.open()
@@ -60,7 +60,7 @@ class MatcherLink:
                 packet = b""
             if packet:
                 matched = read_answer(packet)
-                if len(matched.receivers) != len(events):
+                if not 0 < len(matched.matched) <= len(events):
                     raise HostError("the host's matcher answers another question")
                 return matched
             self.close()

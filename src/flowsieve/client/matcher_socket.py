@@ -3,7 +3,9 @@
 Whoever holds it is the host's matcher; when its process ends, however that is, the name is free at once. Messages go
 both ways as whole packets (SOCK_SEQPACKET): a question is a list of events, each a map of values; its answer says with
 which version they were matched, until when they may be sent (by the host's own clock), how many bits number the sets,
-and for each event the receivers, as the bytes of a bit mask. Questions of a connection are answered in their order.
+and for each event the receivers, as the bytes of a bit mask. Where labels are Bloom filters, there is instead for each
+event a list of packets, each with its bits and its receivers. An answer may be about the first of the events alone, if
+more would not fit. Questions of a connection are answered in their order.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -22,6 +24,7 @@ from flowsieve.errors import BadMessage, Denied, HostError
 
 LARGEST = 128 << 10  # bytes of a packet
 MOST_EVENTS = 64  # of a question
+_HEAD = 64  # bytes of an answer beside what it says of events
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -71,14 +74,29 @@ def trusted(peer: socket.socket) -> bool:
     return user in (0, os.geteuid()) or os.geteuid() == 0
 
 
+class LabelPacket(NamedTuple):
+    """A packet of an event: its bits, and the receivers that want the event and are sent it with that packet."""
+
+    bits: int
+    receivers: int
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatch:
+    """The receivers of an event, a bit for each; and its packets, where labels are Bloom filters."""
+
+    receivers: int
+    packets: tuple[LabelPacket, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LabelAnswer:
-    """An answer: for each event its receivers, a bit for each; it may be sent until that time of CLOCK_MONOTONIC."""
+    """An answer: for whom each event is; it may be sent until that time of CLOCK_MONOTONIC."""
 
     version: int
     until: float
     set_bits: int
-    receivers: tuple[int, ...]
+    matched: tuple[LabelMatch, ...]
 
 
 def pack_question(events: Sequence[Mapping[str, object]]) -> bytes:
@@ -97,18 +115,41 @@ def read_question(packet: bytes) -> list[dict[str, Any]]:
     return told
 
 
-def pack_answer(matched: LabelAnswer) -> bytes:
-    masks = [mask.to_bytes((mask.bit_length() + 7) // 8) for mask in matched.receivers]
-    packed: bytes = msgpack.packb((matched.version, matched.until, matched.set_bits, masks))
+def pack_answer(answer: LabelAnswer) -> bytes:
+    """The bytes of an answer, about as many events as fit; one always does."""
+    told, room = list[object](), LARGEST - _HEAD
+    for each in answer.matched:
+        one = _packed(each.receivers) if each.packets is None else [_pair(pair) for pair in each.packets]
+        room -= len(msgpack.packb(one))
+        if room < 0 and told:
+            break
+        told.append(one)
+    packed: bytes = msgpack.packb((answer.version, answer.until, answer.set_bits, told))
     return packed
 
 
 def read_answer(packet: bytes) -> LabelAnswer:
     """What the matcher says; HostError where it is no answer."""
     try:
-        version, until, set_bits, masks = msgpack.unpackb(packet)
-        return LabelAnswer(
-            int(version), float(until), int(set_bits), tuple(int.from_bytes(mask) for mask in masks)
-        )
+        version, until, set_bits, told = msgpack.unpackb(packet)
+        return LabelAnswer(int(version), float(until), int(set_bits), tuple(map(_matched, told)))
     except (ValueError, TypeError) as error:
         raise HostError(f"the host's matcher is of another version: {error}") from None
+
+
+def _packed(mask: int) -> bytes:
+    return mask.to_bytes((mask.bit_length() + 7) // 8)
+
+
+def _pair(packet: LabelPacket) -> tuple[bytes, bytes]:
+    return _packed(packet.bits), _packed(packet.receivers)
+
+
+def _matched(told: Any) -> LabelMatch:
+    if isinstance(told, bytes):
+        return LabelMatch(int.from_bytes(told))
+    packets = tuple(LabelPacket(int.from_bytes(bits), int.from_bytes(receivers)) for bits, receivers in told)
+    everyone = 0
+    for packet in packets:
+        everyone |= packet.receivers
+    return LabelMatch(everyone, packets)

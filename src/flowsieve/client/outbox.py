@@ -29,12 +29,14 @@ from flowsieve.protocol.event_message import (
 class EventDatagram(NamedTuple):
     """Bytes for an address, which is 4 or 16 bytes itself; none for what the network is not to carry.
 
-    What is `near` is for the other applications of this host as well.
+    What is `near` is for the other applications of this host as well. It is sent from the host's own address, or from a
+    `source` that says something of what is in it.
     """
 
     destination: bytes
     payload: bytes
     near: bool = True
+    source: bytes = b""
 
 
 class Outbox:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from flowsieve.header.tag import POOLS
+from flowsieve.header.tag import LABEL_HEADERS, POOLS
 from flowsieve.protocol.limits import MAX_NUMBER
 
 PUBLISHERS = 1 << 12  # that a subscriber knows
@@ -19,7 +19,9 @@ DIGESTS = 256  # at a time
 NOBODY = bytes(
     16
 )  # in the place of a label that names no host: the event is for other applications of its own
-_STARTS = tuple(tag.group.first.to_bytes(16)[: tag.group.length // 8] for tag in POOLS["receivers"])
+_STARTS = tuple(
+    tag.group.first.to_bytes(16)[: tag.group.length // 8] for header in LABEL_HEADERS for tag in POOLS[header]
+)
 
 
 def names_receivers(destination: bytes) -> bool:

@@ -111,7 +111,9 @@ class Client:
         self._welcome = welcome
         self._connection = connection
         self._stats = Stats()
-        self._inbox = Inbox(welcome.schema, welcome.encoding, self.publisher, self._stats)
+        self._inbox = Inbox(
+            welcome.schema, welcome.encoding, self.publisher, self._stats, receiver=welcome.receiver
+        )
         self._subscriptions: dict[str, Subscription] = {}  # by a name of our own: the controller's comes late
         self._names = count(1)
         self._overflow = 0

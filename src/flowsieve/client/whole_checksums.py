@@ -11,27 +11,39 @@ import array
 import fcntl
 import socket
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 SIOCETHTOOL = 0x8946
 ETHTOOL_GTXCSUM = 0x16
 _REQUEST = struct.Struct("16sP16x")  # an interface's name, and where the question and its answer are
 
-SendTo = Callable[[bytes, tuple[Any, ...]], None]
+Ancillary = Sequence[tuple[int, int, bytes]]
+
+
+class SendTo(Protocol):
+    """Sends bytes to an address; `ancillary` is what the kernel is told of it besides."""
+
+    def __call__(self, payload: bytes, to: tuple[Any, ...], ancillary: Ancillary = ()) -> None: ...
 
 
 def sends_whole(sender: socket.socket, index: int) -> SendTo:
     """What sends datagrams of a UDP socket by an interface; a second call of the kernel is made only if it has to."""
     if not leaves_checksums(index):
 
-        def send(payload: bytes, to: tuple[Any, ...]) -> None:
-            sender.sendto(payload, to)
+        def send(payload: bytes, to: tuple[Any, ...], ancillary: Ancillary = ()) -> None:
+            if ancillary:
+                sender.sendmsg([payload], ancillary, 0, to)
+            else:
+                sender.sendto(payload, to)
 
     else:
 
-        def send(payload: bytes, to: tuple[Any, ...]) -> None:
-            sender.sendto(payload, socket.MSG_MORE, to)
+        def send(payload: bytes, to: tuple[Any, ...], ancillary: Ancillary = ()) -> None:
+            if ancillary:
+                sender.sendmsg([payload], ancillary, socket.MSG_MORE, to)
+            else:
+                sender.sendto(payload, socket.MSG_MORE, to)
             sender.send(b"")  # the last piece: it goes now
 
     return send

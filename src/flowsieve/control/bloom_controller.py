@@ -28,7 +28,7 @@ from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.shares import Shares
-from flowsieve.flow.tables.bloom_tables import BloomLabelling, PortTable
+from flowsieve.flow.tables.bloom_tables import BloomLabelling
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.tables.port_entries import Exchanges, PortEntries
 from flowsieve.index.dzset import WHOLE
@@ -66,13 +66,15 @@ class BloomController:
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
         self.leaving: list[Interest] = []  # ended, but still in the tables
-        self.ports = PortEntries(labelling, capacity, self._traffic)
+        room = {} if capacity is None else dict.fromkeys(labelling.topology.switches, capacity)
+        self.ports = PortEntries(labelling, room, self._traffic)
         self._book = book or FilterBook(labelling)
         self.held = self._book.held()
         self.offered: tuple[Interest, ...] = ()
         self._sample = sample
         self._guess: PacketSample | None = None
         self._changed = 0  # filters, since the packets to be expected were guessed
+        self._step = 0  # what was asked for and publishers have not heard of yet
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
         """Serve a slice of requests; on return switches and publishers have followed.
@@ -167,13 +169,17 @@ class BloomController:
 
     def _enter(self, side: Side, interest: Interest) -> None:
         for filter in interest.filters:
-            enter = self._book.subscribe if side is Side.SUBSCRIBER else self._book.advertise
-            enter(interest.endpoint, filter)
+            if side is Side.SUBSCRIBER:
+                self._book.subscribe(interest.endpoint, filter, self._step)
+            else:
+                self._book.advertise(interest.endpoint, filter)
 
     def _strike(self, side: Side, interest: Interest) -> None:
         for filter in interest.filters:
-            strike = self._book.unsubscribe if side is Side.SUBSCRIBER else self._book.unadvertise
-            strike(interest.endpoint, filter)
+            if side is Side.SUBSCRIBER:
+                self._book.unsubscribe(interest.endpoint, filter, self._step)
+            else:
+                self._book.unadvertise(interest.endpoint, filter)
 
     def _let_go(self, gone: Interest) -> None:
         """Take a filter that is no longer wanted out of the tables, if there is room for what it covers."""
@@ -189,13 +195,8 @@ class BloomController:
 
     def _follow(self) -> None:
         """Bring tables and publishers to what is wanted now; TableFull, and nothing changed, where that has no room."""
-        changes = self._book.changes()
-        more: dict[PortTable, list[int]] = {}
-        less: dict[PortTable, list[int]] = {}
-        for pattern, (before, now) in changes.items():
-            for some, ports in ((more, now & ~before), (less, before & ~now)):
-                for where in self.labelling.ports_in(ports):
-                    some.setdefault(where, []).append(pattern)
+        first = self._book.changes()
+        more = self.labelling.at_ports({each: now & ~before for each, (before, now) in first.items()})
         exchanges = self.ports.taking_in(more)
         try:
             self._exchange(exchanges)
@@ -205,9 +206,16 @@ class BloomController:
         self.ports.took_in(more, exchanges)
         # Publishers follow; what they sent before is under way until switches have settled.
         self.held, self.offered = self._book.held(), tuple(self.advertisements.values())
-        self._book.settle(changes)
-        self._changed += len(changes)
-        if less:
+        self._book.follow(first)
+        self._book.resolve(self._step)
+        self._step += 1
+        then = self._book.changes()
+        self._book.follow(then)
+        self._changed += len(first.keys() | then.keys())
+        gone = {each: before & ~now for each, (before, now) in first.items()}
+        for each, (before, now) in then.items():
+            gone[each] = (gone.get(each, 0) | before) & ~now
+        if less := self.labelling.at_ports(gone):
             self.switches.settle()
             exchanges = self.ports.letting_go(less)
             try:

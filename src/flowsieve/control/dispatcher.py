@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import permutations
 from types import TracebackType
 
 from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
+from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.greeter import Greeter
+from flowsieve.control.live_view import Installed, view_of
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.policy_change import go_over
@@ -32,19 +32,16 @@ from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.errors import Refused, SwitchError
-from flowsieve.flow.detours import Path, Protection, bridged
+from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.entry import Deliver, Flow
-from flowsieve.flow.guard import Gate, Guard, Refusals
+from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.label_view import LabelView
-from flowsieve.flow.mixed_view import MixedView
-from flowsieve.flow.others import Foreign, Others, PortSetting
+from flowsieve.flow.others import Foreign, Others
 from flowsieve.flow.proof.proving import AnyView, about, proved
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
-from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import Encoding
-from flowsieve.network.mend import Edge, tree_edges
+from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.southbound.fabric import (
     LiveSwitches,
@@ -109,7 +106,10 @@ class Dispatcher:
         self._drain = drain
         if state.labelled and core.ledger.policy != state.settings.policy:
             core.formerly = core.ledger.policy
-        self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers)
+        self._steps: FilterSteps | None = None
+        if self.publishers is not None and state.bloom is not None:
+            self._steps = FilterSteps(core, self._fleet, self.publishers, drain)
+        self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers, self._steps)
         self._proof = SharedQuestion(self._prove)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
@@ -155,8 +155,12 @@ class Dispatcher:
 
     def replace(self, state: ControlState) -> int:
         """Go on with another state of the same network and interests; how many operations that asks for."""
-        changes = state.changes_since(self.state.tables)
-        self._core.state = state
+        before, self._core.state = self.state, state
+        if self._steps is not None and state.bloom is not None:
+            self._steps.begin()
+            for switch in state.topology.switches:
+                state.bloom.adopt(switch, before.label_entries(switch))
+        changes = state.changes_since(before.tables)
         self._fleet.ask(changes)
         if self.publishers is not None:
             self.publishers.begin_anew()
@@ -189,6 +193,8 @@ class Dispatcher:
         self._core.tasks.start(self.scribe.run())
         if self.publishers is not None:
             self._core.tasks.start(go_over(self._core, self._fleet, self.publishers, self._drain))
+        if self._steps is not None:
+            self._steps.begin()
         return self
 
     async def __aexit__(
@@ -277,6 +283,11 @@ class Dispatcher:
         return tuple(each for each in there if any(map(each.within, groups)))
 
     @property
+    def steps_under_way(self) -> int:
+        """How many changes of what is wanted publishers or tables have yet to follow, with Bloom filters as labels."""
+        return self._steps.under_way if self._steps is not None else 0
+
+    @property
     def hindrances(self) -> dict[str, str]:
         """The switches at which others keep events from their way, and how."""
         return self._hindrances.told
@@ -315,6 +326,7 @@ class Dispatcher:
         """The network with what the switches that can be asked really hold, and what others have made of them."""
         for _ in range(MOST_LOOKS):
             before = self.state.topology, self.state.down, self.fences.closed
+            wanted = self.state.bloom.view({}, (), ()) if self.state.bloom else None
             tables = await self.tables()
             ports = await asyncio.gather(*map(self._core.switches.settings, tables))
             around = await self._failover.really_held(tables)
@@ -324,48 +336,8 @@ class Dispatcher:
             switch: Others(self.foreign(switch), settings)
             for switch, settings in zip(tables, ports, strict=True)
         }
-        if not self.state.labelled:
-            return self._dz_view(tables, others, around)
-        labels = self._label_view(tables, others, around)
-        if self.state.label_group is None:
-            return labels
-        return MixedView.of(self._dz_view(tables, others, around), labels, self.state.label_group.hosts)
-
-    def _dz_view(
-        self, tables: Tables, others: Mapping[str, Others], around: Mapping[str, Protection]
-    ) -> NetworkView:
-        view = self.state.view(self.encoding, tables)
-        return replace(view, others=others, deliveries=self._fleet.deliveries, protections=around)
-
-    def _label_view(
-        self, tables: Tables, others: Mapping[str, Others], around: Mapping[str, Protection]
-    ) -> LabelView:
-        around_dead = self._bridged_ports(around)
-        carrying = {
-            switch: Others(each.entries, _without(each.ports, around_dead.get(switch, ())))
-            for switch, each in others.items()
-        }
-        view = replace(self.state.label_view(tables), others=carrying, deliveries=self._fleet.deliveries)
-        return view if view.policy.open else self._with_gates(view)
-
-    def _with_gates(self, view: LabelView) -> LabelView:
-        """A view with the ports that hold publishers to the policy; those that are silenced send nothing at all."""
-        core, gates, policy = self._core, dict[str, Gate](), view.policy
-        for switch, guard in self._fleet.guards.items():
-            for gate in guard.gates if switch in self._fleet.reachable else ():
-                host = view.topology.neighbour(switch, gate.port)
-                if host not in core.silenced:
-                    gates[host] = gate
-        return replace(view, gates=gates, policy=policy if core.formerly is None else policy | core.formerly)
-
-    def _bridged_ports(self, held: Mapping[str, Protection]) -> dict[str, set[int]]:
-        """The ports to dead links that what switches hold leads around: packets leave by them as if these were up."""
-        state, closed, found = self.state, self.fences.closed, dict[str, set[int]]()
-        dead = (tree_edges(state.trees) & state.down) - closed
-        for edge in bridged(state.topology, held, dead, state.down | closed):
-            for near, far in permutations(edge):
-                found.setdefault(near, set()).add(state.topology.port(near, far))
-        return found
+        found = Installed(tables, others, around, self.fences.closed)
+        return view_of(self._core, self._fleet, found, wanted)
 
     async def verify(self) -> Verdict:
         """Prove that what is really installed does what all interests ask for; one proof for all who ask at a time.
@@ -425,10 +397,6 @@ class Dispatcher:
 def filter_lease_of(lease: float) -> float:
     """How long publishers may go on with what they hold of others' filters, where clients have such a lease."""
     return min(lease / LEASES, FILTER_LEASE_SECONDS)
-
-
-def _without(settings: Mapping[int, PortSetting], ports: Collection[int]) -> Mapping[int, PortSetting]:
-    return {port: setting for port, setting in settings.items() if port not in ports}
 
 
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:

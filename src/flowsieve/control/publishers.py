@@ -26,7 +26,7 @@ from typing import Protocol
 from flowsieve.control.core import Core
 from flowsieve.errors import Busy, Denied
 from flowsieve.flow.publisher_filters import FilterChange
-from flowsieve.protocol.filter_page import FilterPage, HeldVersion, Row
+from flowsieve.protocol.filter_page import FilterPacking, FilterPage, HeldVersion, Row
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +108,7 @@ class Publishers:
         self._core, self._gates, self._lease = core, gates, lease
         self.other_sets: str | None = None  # why hosts are not in the sets that somebody has chosen, if so
         self._known: dict[str, _Publisher] = {}
+        self.paused = False  # whether nobody is told anything, since switches do not know all of it yet
         self._first = time.monotonic() + _within(before)
 
     @property
@@ -146,6 +147,8 @@ class Publishers:
 
     async def ask(self, host: str, session: str, held: HeldVersion | None, patience: float) -> FilterPage:
         """What a host is told that holds so much: at once if something is new, else when it is, or patience ends."""
+        if self.paused:
+            raise Busy("switches do not know all filters yet; ask again in a second")
         if not self._gates.ready(host):
             raise Busy(
                 "the switch of this host has not heard yet whom the host may address; ask again in a second"
@@ -272,6 +275,7 @@ class Publishers:
             tuple(rows[start:end]),
             (),
             self._core.state.sets.number_bits,
+            packing=self._packing,
         )
 
     def _step(self, known: _Publisher, *, anew: bool = False) -> FilterPage:
@@ -283,7 +287,17 @@ class Publishers:
             known.promised = max(known.promised, _now() + _within(lease))
         add, remove = (tuple(self._rows(side.items())) for side in _net(news))
         bits, version = self._core.state.sets.number_bits, self.version if all_of_it else news[-1][0]
-        return FilterPage(self.epoch, version, anew, False, add, remove, bits, lease)
+        return FilterPage(self.epoch, version, anew, False, add, remove, bits, lease, self._packing)
+
+    @property
+    def _packing(self) -> FilterPacking | None:
+        """How events are packed where labels are Bloom filters."""
+        bloom = self._core.state.settings.bloom
+        return (
+            None
+            if bloom is None
+            else FilterPacking(bloom.labels.k, bloom.copies.filters, bloom.copies.number)
+        )
 
     def _rows(self, filters: Iterable[tuple[object, Sequence[str]]]) -> list[Row]:
         number = self._core.state.sets.number

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from flowsieve.errors import BadInput
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
+from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.index.sample import EventSample
 from flowsieve.network.host_patterns import HostPatterns
@@ -23,7 +24,8 @@ class Settings:
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
     interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
-    `policy`: which hosts a publisher that names receivers may address.
+    `policy`: which hosts a publisher that names receivers may address. `bloom`: that packets name, instead of
+    receivers, the filters that they match, and how.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -34,6 +36,7 @@ class Settings:
     labelled: bool = False
     label_hosts: HostPatterns | None = None
     policy: SendPolicy = EVERYBODY
+    bloom: BloomSettings | None = None
 
     def __post_init__(self) -> None:
         if self.label_hosts is not None and not self.labelled:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext, suppress
 
+from flowsieve.control.outcome import Outcome as Outcome
 from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
@@ -13,13 +13,14 @@ from flowsieve.control.settings import Settings as Settings
 from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
-from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.diff import Change, Ports, joined
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import LabelGroup
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.publisher_filters import FilterChange, PublisherFilters
+from flowsieve.flow.tables.bloom_labelled import BloomLabelledTables
 from flowsieve.flow.tables.compiler import Compiler, Side
 from flowsieve.flow.tables.labelled import LabelledTables
 from flowsieve.flow.tables.mixed import MixedTables
@@ -35,23 +36,6 @@ from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a slice of requests comes to: the net changes per switch, and what could not be served.
-
-    `unmended` is why trees stay as they are. `told` is what publishers have to learn, where packets name receivers.
-    """
-
-    changes: Mapping[str, list[Change]]
-    refused: tuple[tuple[Request, Refused], ...] = field(default=())
-    unmended: Refused | None = None
-    told: Mapping[str, list[FilterChange]] = field(default_factory=dict)
-
-    @property
-    def operations(self) -> int:
-        return sum(map(len, self.changes.values()))
 
 
 class ControlState:
@@ -99,7 +83,7 @@ class ControlState:
         taken = [self._take(request, interest) for request, interest in zip(requests, new, strict=True)]
         self._weigh()
         try:
-            return Outcome(self._tables.update(), told=self._tables.told())
+            return self._followed()
         except Refused as reason:
             if not any(request.op.adding for request in requests):
                 return Outcome({}, told=self._tables.told())  # removals succeed even over capacity
@@ -109,7 +93,7 @@ class ControlState:
             with suppress(Refused):  # nor did what was there before: a switch turned out to be too small
                 back = self._tables.update()
             if len(requests) == 1:
-                return Outcome(back, ((requests[0], reason),))
+                return Outcome(back, ((requests[0], reason),), steps=self._tables.begun())
         return self._one_by_one(requests, back)
 
     def restore(
@@ -144,14 +128,15 @@ class ControlState:
         """The state as if a host had asked for something, for the time of a `with` block; nothing of it stays."""
         assert request.op.adding, "only what is added can be taken away without a trace"
         fit = self._tables.fit
-        outcome = self.step([request])
-        try:
-            yield outcome
-        finally:
-            if not outcome.refused:
-                self._undo(request, self.interests(request.op.side)[request.id])
-            self._tables.recall(fit)
-            self._tables.told()  # nobody hears of it
+        with self.bloom.supposing() if self.bloom is not None else nullcontext():
+            outcome = self.step([request])
+            try:
+                yield outcome
+            finally:
+                if not outcome.refused:
+                    self._undo(request, self.interests(request.op.side)[request.id])
+                self._tables.recall(fit)
+                self._tables.told()  # nobody hears of it
 
     def rewire(self, down: Collection[Edge], fenced: Collection[Edge] | None = None) -> Outcome:
         """Mend the trees, given all links that are down, and all that are fenced (None: those that are down).
@@ -195,12 +180,15 @@ class ControlState:
         self.found, self.topology, self.trees = True, topology, trees
         if self.labelled:
             self.sets = self.sets.extended(topology)
-        self._tables = self._made_tables()
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
+        if self.bloom is not None:
+            self.bloom.grow(topology, trees, self.settings.room(topology))
+        else:
+            self._tables = self._made_tables()
+            self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
+            self._tables.told()  # it is the same as before
         for switch, room in self.bounds.items():
             self._tables.bound(switch, room)
-        self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
-        self._tables.told()  # it is the same as before
         self._weigh()
         self._update_anyway()
 
@@ -231,8 +219,13 @@ class ControlState:
 
     @property
     def labelled(self) -> bool:
-        """Whether packets name their receivers, those of all hosts or of some."""
+        """Whether publishers match events, and packets say for whom they are: those of all hosts or of some."""
         return self.settings.labelled
+
+    @property
+    def bloom(self) -> BloomLabelledTables | None:
+        """The tables, where labels are Bloom filters: they and publishers follow each other."""
+        return self._tables if isinstance(self._tables, BloomLabelledTables) else None
 
     @property
     def mixed(self) -> bool:
@@ -262,13 +255,13 @@ class ControlState:
 
     @property
     def filters(self) -> PublisherFilters:
-        """What publishers have to know, where packets name their receivers."""
+        """What publishers have to know, where they match events."""
         return self._label_tables.filters
 
     @property
-    def _label_tables(self) -> LabelledTables:
+    def _label_tables(self) -> LabelledTables | BloomLabelledTables:
         tables = self._tables.labels if isinstance(self._tables, MixedTables) else self._tables
-        assert isinstance(tables, LabelledTables), "packets are labelled"
+        assert not isinstance(tables, FittedTables), "packets are labelled"
         return tables
 
     def recall_sets(self, sets: HostPlaces) -> None:
@@ -361,10 +354,16 @@ class ControlState:
                 there[interest.endpoint].append(interest.dz)
         return {name: union(sets) for name, sets in there.items() if sets}
 
-    def _made_tables(self) -> FittedTables | LabelledTables | MixedTables:
+    def _followed(self) -> Outcome:
+        """What changes with all that was asked for."""
+        changes = self._tables.update()
+        return Outcome(changes, told=self._tables.told(), steps=self._tables.begun())
+
+    def _made_tables(self) -> FittedTables | LabelledTables | MixedTables | BloomLabelledTables:
         """Tables for the network and the trees as they are, without any interest."""
-        room = self.settings.room(self.topology)
-        policy = self.settings.policy
+        room, policy = self.settings.room(self.topology), self.settings.policy
+        if self.settings.bloom is not None:
+            return BloomLabelledTables(self.topology, self.trees, self.settings.bloom, self.plan.schema, room)
         if self.labelled and not self.mixed:
             return LabelledTables(self.topology, self.trees, self.labels, room, policy)
         compiler = Compiler(self.topology, self.trees, self.settings.tables)
@@ -379,10 +378,9 @@ class ControlState:
         return TreeMap(tuple((dz, tree) for dz in (*part, *(WHOLE - part))))
 
     def _one_by_one(self, requests: Sequence[Request], back: Mapping[str, list[Change]]) -> Outcome:
-        before = {switch: self.table(switch) for switch in self.topology.switches}
-        refused: list[tuple[Request, Refused]] = []
+        before, refused = self.tables, list[tuple[Request, Refused]]()
+        told, steps = dict[str, list[FilterChange]](), list[int]()
         gone: set[tuple[Side, str]] = set()
-        told: dict[str, list[FilterChange]] = {}
         for request in requests:
             key = (request.op.side, request.id)
             if not request.op.adding and key in gone:
@@ -390,12 +388,14 @@ class ControlState:
                 continue
             outcome = self.step([request])
             refused += outcome.refused
-            for publisher, news in outcome.told.items():
-                told.setdefault(publisher, []).extend(news)
+            steps += outcome.steps
+            for publisher, some in outcome.told.items():
+                told.setdefault(publisher, []).extend(some)
             if outcome.refused:
                 gone.add(key)
-        changes = {switch: changes_between(table, self.table(switch)) for switch, table in before.items()}
-        return Outcome(joined(back, changes), tuple(refused), told=told)
+        changes = self.changes_since(before)
+        changes = {**back, **changes} if self.labelled and not self.mixed else joined(back, changes)
+        return Outcome(changes, tuple(refused), told=told, steps=tuple(steps))
 
     def _update_anyway(self) -> None:
         """Have tables for all that is in force; where a switch has no room for it, that is its own trouble alone."""
@@ -409,7 +409,7 @@ class ControlState:
     def _weigh(self) -> None:
         """Now and then, if tables are bounded, see where to expect events: subscriptions hint at it."""
         there, weighed = len(self.subscriptions), self._tables.weights.interests
-        if self.bounded and abs(there - weighed) * 10 > weighed:
+        if self.bounded and not self.labelled and abs(there - weighed) * 10 > weighed:
             interests = [interest.dz for interest in self.subscriptions.values()]
             self._tables.weights = Weights.of(interests, self.settings.sample)
 

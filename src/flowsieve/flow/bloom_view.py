@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flowsieve.content.schema import Schema
 from flowsieve.flow.entry import Deliveries, Flow
@@ -22,7 +22,8 @@ from flowsieve.network.tree import SpanningTree
 class BloomView(OnTree):
     """What a proof and an explanation look at; a switch that `tables` does not name holds nothing.
 
-    `held` is what publishers hold, and `copies` how they share it out.
+    `held` is what publishers hold, and `copies` how they share it out. `passing` is what entries may ask for besides,
+    since filters come and go.
     """
 
     labelling: BloomLabelling
@@ -33,6 +34,7 @@ class BloomView(OnTree):
     advertisements: Collection[Interest]
     subscriptions: Collection[Interest]
     others: Mapping[str, Others] = field(default_factory=dict)
+    passing: frozenset[int] = frozenset()
 
     @property
     def topology(self) -> Topology:
@@ -53,6 +55,17 @@ class BloomView(OnTree):
     @property
     def deliveries(self) -> Deliveries:
         return self.labelling.deliveries
+
+    def around(self, deliveries: Deliveries, others: Mapping[str, Others], before: BloomView) -> BloomView:
+        """The same with what is done at ports to hosts, and by others, given the view before tables were read.
+
+        What came or went meanwhile is no matter: it may be there or not.
+        """
+        held = self.held.shared_with(before.held)
+        passing = self.passing | before.passing
+        passing |= {self.labelling.labels.pattern(text) for text in {*self.held, *before.held} - {*held}}
+        labelling = replace(self.labelling, deliveries=deliveries)
+        return replace(self, labelling=labelling, held=held, others=others, passing=passing)
 
     def sent(self, host: str, values: Mapping[str, object]) -> list[Label]:
         shares = self.copies.shared_out(self.held.matched(host, values), self.held)

@@ -1,8 +1,9 @@
 """The guard of a switch: which events it takes in at which port, before its content entries see them.
 
 A host's port takes in what the host has advertised, from its own address, so many events a second; where packets name
-their receivers, those that name nobody whom the host may not address. A port to another switch takes in all: what comes
-there was let in before. A port that nobody knows takes in nothing.
+their receivers, those that name nobody whom the host may not address; where labels stand in the source as well, from
+any that is one. A port to another switch takes in all: what comes there was let in before. A port that nobody knows
+takes in nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.flow.punt import MAX_RATE
 from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.header.address import Prefix
+from flowsieve.header.bloom import HEADER as BLOOM
+from flowsieve.header.bloom import SOURCES
 from flowsieve.header.encoding import Encoding
 from flowsieve.header.host_groups import host_addresses
 from flowsieve.header.match import PREFIX_MASKS, Masked, PrefixMatch
 from flowsieve.header.receivers import ReceiverLabels
+from flowsieve.header.tag import POOLS
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
 from flowsieve.network.host_patterns import HostPatterns
@@ -53,8 +57,10 @@ class Gate:
             raise BadInput(f"no host is at port {self.port}; right is 1 and up")
         if not 0 <= self.rate <= MAX_RATE:
             raise BadInput(f"{self.rate} events a second are no limit; right is 0 to {MAX_RATE:,}")
-        if self.source is not None and self.source.length != self.source.width:
-            raise BadInput(f"{self.source} is no host's address; right is a whole one")
+        if self.source is not None and self.source.length != self.source.width and self.source != SOURCES:
+            raise BadInput(
+                f"{self.source} is no host's address; right is a whole one, or {SOURCES} for labels"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ def guard_of(
     gates = [
         Gate(
             end.port,
-            settings.sources.get(name),
+            SOURCES if encoding.tag in POOLS[BLOOM] else settings.sources.get(name),
             admitted(name),
             settings.rate,
         )

@@ -41,6 +41,16 @@ class HeldFilters:
     def __len__(self) -> int:
         return len(self._each)
 
+    def shared_with(self, other: HeldFilters) -> HeldFilters:
+        """What there is in another as well: filters, those who want them, and what covers them."""
+        found = {}
+        for text in self._each.keys() & other._each.keys():
+            mine, its = self._each[text], other._each[text]
+            if hosts := mine.hosts & its.hosts:
+                found[text] = HeldFilter(mine.filter, hosts, mine.above & its.above)
+        kept = {text: each._replace(above=each.above & found.keys()) for text, each in found.items()}
+        return HeldFilters(kept, self._nearness)
+
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """All filters; a host's stand together, with those that others want as well at the first of them."""

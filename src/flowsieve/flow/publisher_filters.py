@@ -8,7 +8,7 @@ want that a publisher may not address is nothing that it has to know.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,12 +51,13 @@ class _Audience:
 class PublisherFilters:
     """All wants and promises; `update` tells what each publisher has to learn since the last time.
 
-    The `policy` says which hosts a publisher may address.
+    The `policy` says which hosts a publisher may address. Filters with the same `name` are one: the same text, unless
+    something else tells.
     """
 
-    def __init__(self, policy: SendPolicy = EVERYBODY) -> None:
-        self._policy = policy
-        self._wants: dict[str, _Want] = {}  # by the filter's text
+    def __init__(self, policy: SendPolicy = EVERYBODY, name: Callable[[Filter], str] = str) -> None:
+        self._policy, self._name = policy, name
+        self._wants: dict[str, _Want] = {}
         self._offers: dict[str, Counter[Filter]] = {}
         self._audiences: dict[Promises, _Audience] = {}
         self._of: dict[str, _Audience] = {}  # by publisher
@@ -66,7 +67,7 @@ class PublisherFilters:
         """An interest comes or goes; one without a filter matches nothing here."""
         for filter in interest.filters:
             if side is Side.SUBSCRIBER:
-                self._want(filter, interest.endpoint, adding)
+                self.want(filter, interest.endpoint, adding=adding)
             else:
                 self._offer(filter, interest.endpoint, adding)
 
@@ -120,7 +121,8 @@ class PublisherFilters:
 
     def _heard_by(self, interest: Interest) -> Iterator[str]:
         """Who has promised something that a subscription wants."""
-        wants = {want for each in interest.filters if (want := self._wants.get(each.text)) is not None}
+        names = map(self._name, interest.filters)
+        wants = {want for name in names if (want := self._wants.get(name)) is not None}
         for audience in self._audiences.values():
             if not audience.wants.isdisjoint(wants):
                 yield from audience.publishers
@@ -134,11 +136,13 @@ class PublisherFilters:
         """All who have promised something."""
         return self._of.keys()
 
-    def _want(self, filter: Filter, host: str, adding: bool) -> None:
-        want = self._wants.get(filter.text)
+    def want(self, filter: Filter, host: str, *, adding: bool) -> None:
+        """A host wants what a filter matches, or does not any more."""
+        name = self._name(filter)
+        want = self._wants.get(name)
         fresh = want is None
         if want is None:
-            want = self._wants[filter.text] = _Want(filter)
+            want = self._wants[name] = _Want(filter)
         hosts = want.hosts
         hosts[host] += 1 if adding else -1
         if hosts[host] > (1 if adding else 0):
@@ -155,7 +159,7 @@ class PublisherFilters:
                 if not hosts:
                     audience.wants.discard(want)
         if not hosts:
-            del self._wants[filter.text]
+            del self._wants[name]
 
     def _offer(self, filter: Filter, host: str, adding: bool) -> None:
         offers = self._offers.setdefault(host, Counter())

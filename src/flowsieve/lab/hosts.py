@@ -10,7 +10,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from flowsieve.client.event_sockets import RECEIVE_BUFFER, SO_RCVBUFFORCE, leave_by
+from flowsieve.client.event_sockets import (
+    IPV6_FREEBIND,
+    RECEIVE_BUFFER,
+    SO_RCVBUFFORCE,
+    leave_by,
+    sent_from,
+)
 from flowsieve.errors import LabError, SwitchError
 from flowsieve.flow.wiring import HOP_LIMIT
 from flowsieve.header.address import WIDTH
@@ -24,7 +30,6 @@ RECEIVE_SECONDS = 5.0
 ETH_P_ALL = 0x0003
 SOL_PACKET = 263
 PACKET_IGNORE_OUTGOING = 23
-IPV6_FREEBIND = 78
 
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _HEADERS = {4: 20 + 8, 6: 40 + 8}  # bytes of IP, without options, and UDP
@@ -61,7 +66,8 @@ class Hosts:
             self._senders[host, family] = self._made(host, _FAMILIES[family], _send_to_groups)
         where = socket.inet_ntop(_FAMILIES[family], address.to_bytes(WIDTH[family] // 8, "big"))
         try:
-            self._senders[host, family].sendmsg([payload], _from(source), 0, (where, PORT))
+            told = sent_from(b"" if source is None else source.to_bytes(16))
+            self._senders[host, family].sendmsg([payload], told, 0, (where, PORT))
         except OSError as error:
             raise LabError(f"host {self._names[host]!r} cannot send to {where}: {error.strerror}") from None
 
@@ -104,10 +110,3 @@ def _send_to_groups(sender: socket.socket) -> None:
     leave_by(sender, socket.if_nametoindex(HOST_INTERFACE), hops=HOP_LIMIT, loop=False)
     if sender.family == socket.AF_INET6:
         sender.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)  # labels may stand in the source
-
-
-def _from(source: int | None) -> list[tuple[int, int, bytes]]:
-    """What tells the kernel to send from an address; the interface is the one that the socket was given."""
-    if source is None:
-        return []
-    return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, source.to_bytes(16) + bytes(4))]

@@ -24,6 +24,7 @@ from flowsieve.matcher import filter_index_kernel as kernel
 from flowsieve.matcher.number_lines import Bounds, NumberLines, Rest
 
 RECEIVERS = 2048
+MOST_RECEIVERS = 1 << 14  # blocks of them are counted in a byte
 BLOCK = 64  # receivers that share a slot
 SLOTS = 1 << 14  # of a part
 BUCKETS = 128  # of a column
@@ -35,7 +36,7 @@ EVENTS = 256  # that are matched at once: what they leave in doubt is listed, an
 class FilterIndex:
     """Filters of receivers, matched against one event at a time; filters come and go.
 
-    Receivers have numbers from 0 to 2047. Equal filters of receivers of one block of 64 are kept once.
+    Receivers have numbers below so many. Equal filters of receivers of one block of 64 are kept once.
 
     >>> schema = Schema.parse({"price": {"type": "int", "min": 0, "max": 9}})
     >>> index = FilterIndex(schema)
@@ -45,15 +46,16 @@ class FilterIndex:
     '0b101'
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, receivers: int = RECEIVERS) -> None:
+        assert receivers <= MOST_RECEIVERS and receivers % BLOCK == 0, "receivers come in blocks"
         self._schema = schema
         self._lines = NumberLines(schema)
         self._parts: list[_TendedPart] = []
         self._slots: dict[bytes, list[int]] = {}  # of each filter and block of receivers
         self._keys: list[bytes] = []  # of each slot
         self._rests: dict[int, Rest] = {}  # by slot
-        self._held = np.zeros(RECEIVERS, np.int64)  # filters of each receiver
-        self._everyone = np.zeros(RECEIVERS // BLOCK, np.uint64)  # a bit per receiver that has some
+        self._held = np.zeros(receivers, np.int64)  # filters of each receiver
+        self._everyone = np.zeros(receivers // BLOCK, np.uint64)  # a bit per receiver that has some
 
     def __len__(self) -> int:
         """Pairs of a filter and a receiver."""
@@ -116,7 +118,7 @@ class FilterIndex:
 
     def _match(self, points: NDArray[np.float64], strings: Mapping[str, Any]) -> list[int]:
         """The receivers that want each event, a row of points; `strings` are columns of its strings."""
-        found = np.zeros((len(points), RECEIVERS // BLOCK), np.uint64)
+        found = np.zeros((len(points), len(self._everyone)), np.uint64)
         for number, part in enumerate(self._parts):
             doubts = kernel.match(part.arrays, part.used, points, self._everyone, found)
             for event, at in doubts.tolist():
@@ -131,8 +133,8 @@ class FilterIndex:
         """A name for a filter and a block of receivers, and the receiver's bit in it."""
         if filter.schema is not self._schema and filter.schema != self._schema:
             raise BadInput("the filter is of another schema than the index")
-        if not 0 <= receiver < RECEIVERS:
-            raise ValueError(f"a receiver's number is from 0 to {RECEIVERS - 1}, not {receiver}")
+        if not 0 <= receiver < len(self._held):
+            raise ValueError(f"a receiver's number is from 0 to {len(self._held) - 1}, not {receiver}")
         digest = blake2b(canonical(filter).encode(), digest_size=16).digest()
         return digest + bytes([receiver // BLOCK]), np.uint64(1 << receiver % BLOCK)
 

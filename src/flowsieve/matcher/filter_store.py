@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
 
+from flowsieve.client.matcher_socket import LabelMatch
 from flowsieve.content.canonical import canonical
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage
 from flowsieve.matcher.filter_index import FilterIndex
-from flowsieve.protocol.filter_page import FilterPage, HeldVersion, Row
+from flowsieve.matcher.packed_filters import PackedFilters
+from flowsieve.protocol.filter_page import FilterPacking, FilterPage, HeldVersion, Row
 
 
 class FilterStore:
@@ -25,20 +27,23 @@ class FilterStore:
         self.version: int | None = None
         self.set_bits = 0
         self._schema = schema
-        self._filters = _Filters(schema)
-        self._coming: _Filters | None = None
+        self._filters: _Filters | PackedFilters = _Filters(schema)
+        self._coming: _Filters | PackedFilters | None = None
+        self._packing: FilterPacking | None = None
 
     def __len__(self) -> int:
         """How many pairs of a filter and a receiver there are."""
-        return len(self._filters.index)
+        return len(self._filters)
 
     def take(self, page: FilterPage) -> None:
         """Take in a page that was asked for with what is `held`; BadMessage if it does not go on from there."""
         if page.anew:
-            self._coming = _Filters(self._schema)
+            self._coming = self._made(page.packing)
             before = 0
         elif self.held is None or self.held.epoch != page.epoch or page.version < self.held.version:
             raise BadMessage("the controller tells what is new to filters that this host does not hold")
+        elif page.packing != self._packing:
+            raise BadMessage("the controller packs filters otherwise than before")
         else:
             before = self.held.rows if self._coming is not None else 0
         filters = self._coming if self._coming is not None else self._filters
@@ -57,6 +62,10 @@ class FilterStore:
         self.held, self.version = HeldVersion(page.epoch, page.version), page.version
         self.set_bits = page.set_bits
 
+    def _made(self, packing: FilterPacking | None) -> _Filters | PackedFilters:
+        self._packing = packing
+        return _Filters(self._schema) if packing is None else PackedFilters(self._schema, packing)
+
     def warm(self) -> None:
         """Have what matches loaded, so that the first event need not wait for it."""
         filters = _Filters(self._schema)
@@ -64,9 +73,9 @@ class FilterStore:
         lowest = {each.name: each.value("" if each.kind == "string" else each.min) for each in self._schema}
         filters.index.match(lowest)
 
-    def match(self, values: Mapping[str, object]) -> int:
-        """The receivers that want an event, a bit for each number."""
-        return self._filters.index.match(values)
+    def match(self, values: Mapping[str, object]) -> LabelMatch:
+        """For whom an event is."""
+        return self._filters.match(values)
 
 
 class _Filters:
@@ -76,6 +85,9 @@ class _Filters:
         self.index = FilterIndex(schema)
         self._schema = schema
         self._texts: Counter[tuple[bytes, int]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.index)
 
     def change(self, row: Row, by: int) -> None:
         """Receivers have a filter once more, or once less; KeyError if one of them has none."""
@@ -90,3 +102,6 @@ class _Filters:
             elif by < 0 and before <= 1:
                 del self._texts[name, receiver]
                 self.index.remove(filter, receiver)
+
+    def match(self, values: Mapping[str, object]) -> LabelMatch:
+        return LabelMatch(self.index.match(values))

@@ -58,8 +58,8 @@ class HostMatcher:
                 await self._learner.valid()
                 store = self._learner.store
                 assert store.version is not None, "what is valid has a version"
-                receivers = tuple(map(store.match, events))
-                told = LabelAnswer(store.version, self._learner.until, store.set_bits, receivers)
+                matched = tuple(map(store.match, events))
+                told = LabelAnswer(store.version, self._learner.until, store.set_bits, matched)
                 await loop.sock_sendall(guest, pack_answer(told))
         except (BadMessage, BadValue) as error:
             log.warning("an application of this host: %s", error)

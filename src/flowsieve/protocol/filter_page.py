@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowsieve.errors import BadMessage
 from flowsieve.protocol.limits import LONGEST_FILTER, LONGEST_LEASE, LONGEST_NAME, MAX_NUMBER
@@ -40,13 +40,35 @@ class HeldVersion:
         )
 
 
+class FilterPacking(NamedTuple):
+    """How filters stand in packets that are Bloom filters of them: bits of each, filters of a packet, most packets."""
+
+    bits: int
+    filters: int
+    packets: int | None
+
+    @classmethod
+    def parse(cls, data: object) -> FilterPacking | None:
+        """What `to_json` of a page wrote down; ValueError if it is none."""
+        if data is None:
+            return None
+        if not isinstance(data, list) or len(data) != len(cls._fields):
+            raise ValueError("packing is a list of three")
+        bits, filters, packets = data
+        if not all(_is_count(each) and each for each in (bits, filters)) or not (
+            packets is None or (_is_count(packets) and packets)
+        ):
+            raise ValueError("packing is of whole numbers from 1 on")
+        return cls(bits, filters, packets)
+
+
 @dataclass(frozen=True, slots=True)
 class FilterPage:
     """A step to a version: rows that are wanted from now on, and rows that are not any more.
 
     `anew` says that nothing which was held before counts. With `more`, another page of the same version follows.
     `set_bits` of an address tell the number of a set of receivers, whose bits follow: receiver n of `per_set` is in set
-    n // per_set. A `lease` of 0 is none.
+    n // per_set. A `lease` of 0 is none. Where packets have the bits of filters instead, `packing` says how.
     """
 
     epoch: str
@@ -57,6 +79,7 @@ class FilterPage:
     remove: tuple[Row, ...]
     set_bits: int
     lease: float = 0.0
+    packing: FilterPacking | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,6 +91,7 @@ class FilterPage:
             "remove": [[text, list(numbers)] for text, numbers in self.remove],
             "set_bits": self.set_bits,
             "lease": self.lease,
+            "packing": None if self.packing is None else list(self.packing),
         }
 
     @classmethod
@@ -88,6 +112,7 @@ class FilterPage:
                 tuple(_rows(data["remove"])),
                 int(data["set_bits"]),
                 lease,
+                FilterPacking.parse(data.get("packing")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BadMessage(f"the controller's filters cannot be read: {error}") from None

@@ -10,7 +10,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import Encoding, PrefixEncoding
-from flowsieve.header.tag import POOLS, Tag
+from flowsieve.header.tag import LABEL_HEADERS, POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
@@ -25,7 +25,8 @@ class Welcome:
     What the client asks for ends when the client has been silent for `lease` seconds. `publisher` is the id that it
     publishes under, and `keys` what it signs with; both None where events are not signed. The `tag` is that of what it
     publishes; where that names receivers and events of others go by dz, these have the `dz_tag`. `network` tells this
-    network from others, however the controller is reached; empty where it has no name.
+    network from others, however the controller is reached; empty where it has no name. `receiver` is the number that
+    publishers know the host by, where digests name their receivers.
     """
 
     host: str
@@ -38,6 +39,7 @@ class Welcome:
     keys: EventKeys | None = None
     dz_tag: Tag | None = None
     network: str = ""
+    receiver: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -50,8 +52,8 @@ class Welcome:
 
     @property
     def labelled(self) -> bool:
-        """Whether what it publishes names its receivers: the tag tells."""
-        return self.tag in POOLS["receivers"]
+        """Whether what it publishes says for whom it is, and it has to match events: the tag tells."""
+        return any(self.tag in POOLS[header] for header in LABEL_HEADERS)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +69,7 @@ class Welcome:
             "publisher": self.publisher.hex() if self.publisher is not None else None,
             "keys": self.keys.to_json() if self.keys is not None else None,
             "network": self.network,
+            "receiver": self.receiver,
         }
 
     @classmethod
@@ -83,9 +86,11 @@ class Welcome:
             publisher, keys = _identity(data)
             other = data.get("dz_tag")
             dz_tag = None if other is None else Tag(Prefix.parse(other))
-            network = str(data.get("network", ""))[:LONGEST_NAME]
+            network, receiver = str(data.get("network", ""))[:LONGEST_NAME], data.get("receiver")
+            if receiver is not None and (type(receiver) is not int or receiver < 0):
+                raise BadInput("a receiver that is no number")
             where = data["address"], data["interface"]
-            return cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network)
+            return cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network, receiver)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

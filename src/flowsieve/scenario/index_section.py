@@ -19,6 +19,7 @@ from flowsieve.errors import BadScenario
 from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.labelling import Labelling
 from flowsieve.flow.shares import Shares
+from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.flow.tables.bloom_tables import BloomLabelling
 from flowsieve.header.bloom import HEADER as BLOOM
 from flowsieve.header.bloom import BloomLabels
@@ -62,6 +63,7 @@ class IndexSection:
     sample: EventBatch | None
     label_hosts: HostPatterns | None = None
     sets: HostSets | None = None
+    bloom: BloomSettings | None = None  # where labels are Bloom filters
 
     @property
     def encoding(self) -> Encoding:
@@ -136,6 +138,11 @@ class BloomSection(LabelSection):
         """How filters stand in packets: with as many bits as suit the number of them that a packet is made for."""
         return BloomLabels.tuned(self.copies.filters)
 
+    @property
+    def settings(self) -> BloomSettings:
+        """The same for a controller."""
+        return BloomSettings(self.labels, self.copies, self.sample)
+
     def fixed_entries(self, topology: Topology) -> dict[str, int]:
         tables = BloomLabelling.make(topology, self.labels).tables({})
         return {switch: len(table) for switch, table in tables.items()}
@@ -178,21 +185,25 @@ def _read_sets(index: Section) -> HostSets | None:
 def read_served(top: Section) -> IndexSection | None:
     """The index that a controller serves; None after a mistake.
 
-    Where packets name their receivers it has no bits: every filter is all of the space, and publishers see to the rest.
+    Where packets are labelled it has no bits: every filter is all of the space, and publishers see to the rest.
     """
     index = top.section("index")
-    if index.table.get("header") == BLOOM:
-        right = f"right is one of {listed((*DZ_HEADERS, RECEIVERS))}; `flowsieve run` has {BLOOM!r} as well"
-        index.wrong("header", f"a controller does not serve labels that are Bloom filters; {right}")
-        return None
-    if index.table.get("header") != RECEIVERS:
-        return read_index(top, (*DZ_HEADERS, RECEIVERS))
+    if index.table.get("header") not in LABEL_HEADERS:
+        return read_index(top, (*DZ_HEADERS, *LABEL_HEADERS))
     read = read_contents(top)
-    if read is None:
+    if not isinstance(read, LabelSection):
         return None
-    assert isinstance(read, ReceiverSection)
     plan = RegularPlan.make(read.schema, 0)
-    return IndexSection(read.path, read.schema, read.header, plan, 1, None, sets=read.sets)
+    bloom = read.settings if isinstance(read, BloomSection) else None
+    sets = read.sets if isinstance(read, ReceiverSection) else None
+    return IndexSection(read.path, read.schema, read.header, plan, 1, None, sets=sets, bloom=bloom)
+
+
+def labels_of(index: IndexSection, sets: HostSets | None) -> LabelSection:
+    """The labels of an index that a controller serves with some, with hosts in some sets."""
+    if (bloom := index.bloom) is not None:
+        return BloomSection(index.path, index.schema, index.header, bloom.copies, bloom.sample)
+    return ReceiverSection(index.path, index.schema, index.header, sets)
 
 
 def _read_copies(index: Section) -> Shares | None:

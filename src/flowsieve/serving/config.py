@@ -30,8 +30,8 @@ from flowsieve.protocol.limits import LONGEST_LEASE
 from flowsieve.scenario.index_section import (
     LABELS,
     IndexSection,
-    ReceiverSection,
     check_label_hosts,
+    labels_of,
     read_served,
 )
 from flowsieve.scenario.network_section import Network, read_network
@@ -181,6 +181,7 @@ class Config:
             labelled=index.header in LABEL_HEADERS or index.label_hosts is not None,
             label_hosts=index.label_hosts,
             policy=self.service.policy,
+            bloom=index.bloom,
         )
         if trees is None and network is not None and network.trees > 1:
             trees = TreeMap.spread(topology, network.trees)
@@ -231,7 +232,7 @@ def read_config(path: Path) -> Config:
     if index is not None and network is not None:
         chosen = index.sets if network.topology.hosts else None  # else it is not known yet who is there
         if index.header in LABEL_HEADERS:
-            check_labels(top, network, ReceiverSection(index.path, index.schema, index.header, chosen))
+            check_labels(top, network, labels_of(index, chosen))
         else:
             check_trees(top, network, index)
             if index.labels is not None:

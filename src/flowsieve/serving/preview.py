@@ -54,6 +54,8 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
     state, _ = recover(past, partial(config.fresh, site.topology))
     if state.found:
         state.grow(described(state.topology, site.topology))
+    if state.bloom is not None:
+        state.bloom.start()
     async with site.fabric(lambda event: None) as fabric:
         await fabric.wait_connected(CONNECT_SECONDS)
         start = _Start(config, site, state, fabric)

@@ -147,6 +147,24 @@ def test_hosts_that_speak_ipv4_are_guarded_alike(bridge):
 
 
 @real
+def test_where_labels_stand_in_sources_these_get_in_and_no_others(bridge):
+    group, sources = Prefix.parse("ff1d::/16"), Prefix.parse("fd1d::/16")
+    content = Flow(PrefixMatch(group), 1000, (Output(OUT),))
+
+    async def work(fabric: OpenFlowFabric) -> None:
+        await fabric.apply(bridge.name, [FlowOp(OpKind.INSTALL, content)])
+        guard = Guard(group, False, (Gate(HOST, sources, (group,)),), (LINK,))
+        await fabric.guard(bridge.name, guard)
+        mark = event("ff1d::", payload=b"mark")
+        assert bridge.take(HOST, event("ff1d::1", "fd1d::5"), event("ff1d::", "fd1d:8::"), mark=mark) == 2
+        assert bridge.take(HOST, event("ff1d::1"), event("ff1d::1", "fd1c::5"), mark=mark) == 0
+        await fabric.guard(bridge.name, guard)
+        assert await fabric.refusals(bridge.name) == {HOST: Refusals(outside=2)}
+
+    bridge.use(work)
+
+
+@real
 def test_a_guard_that_is_there_already_is_left_as_it_is_and_goes_on_counting(bridge):
     async def work(fabric: OpenFlowFabric) -> None:
         await fabric.guard(bridge.name, GUARD)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from flowsieve.control.core import Core
+from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.memory.journal import Asked, Origin, Undone
 from flowsieve.control.publishers import Publishers
 from flowsieve.control.repair.fences import link_name
@@ -35,18 +36,25 @@ class Intake:
     """`serve` a request, or wait until one that was taken before is `served`.
 
     A request waits for the switches on its way, and for the `mender` where an edge on it carries nothing. An
-    advertisement that ends is in force for `drain` seconds more. Where packets name their receivers, it waits for the
-    `publishers` that have to know of it as well.
+    advertisement that ends is in force for `drain` seconds more. Where publishers match events, it waits for the
+    `publishers` that have to know of it as well, and before that, where labels are Bloom filters, for its `steps`.
     """
 
     def __init__(
-        self, core: Core, fleet: Fleet, mender: Mender, drain: float, publishers: Publishers | None = None
+        self,
+        core: Core,
+        fleet: Fleet,
+        mender: Mender,
+        drain: float,
+        publishers: Publishers | None = None,
+        steps: FilterSteps | None = None,
     ) -> None:
         self.ending = False
         self._core = core
         self._fleet = fleet
         self._mender = mender
         self._publishers = publishers
+        self._steps = steps
         self._drain = drain
         self._dependencies = Dependencies()
 
@@ -65,7 +73,7 @@ class Intake:
             await self._undo(request, origin, reason)
             return taken.outcome
         try:
-            await self._acknowledged(request, taken.changed, patience)
+            await self._acknowledged(request, taken.changed, patience, taken.outcome.steps)
         except Refused as reason:
             await self._undo(request, origin, reason)
             return Outcome({}, ((request, reason),))
@@ -92,8 +100,11 @@ class Intake:
     # Taking.
 
     def _take(self, entries: Sequence[Asked]) -> Sequence[Taken | BadInput]:
-        """Decide on a slice; one after the other where one is bad, or tables are bounded: then the order matters."""
-        if len(entries) > 1 and not self._core.state.bounded:
+        """Decide on a slice; one after the other where one is bad, or tables are bounded: then the order matters.
+
+        So it is where each is a step of its own, for which publishers wait by itself.
+        """
+        if len(entries) > 1 and not self._core.state.bounded and self._steps is None:
             try:
                 return self._take_slice(entries)
             except BadInput:
@@ -129,17 +140,21 @@ class Intake:
         self._fleet.follow(requests, outcome.changes)
         if self._publishers is not None:
             self._publishers.follow(outcome.told)
+        if self._steps is not None:
+            self._steps.follow(outcome.steps)
 
     # Waiting.
 
-    async def _acknowledged(self, request: Request, changed: Collection[str], patience: float) -> None:
+    async def _acknowledged(
+        self, request: Request, changed: Collection[str], patience: float, steps: Collection[int] = ()
+    ) -> None:
         try:
             async with asyncio.timeout(patience):
-                await self._reached(request, changed)
+                await self._reached(request, changed, steps)
         except TimeoutError:
             raise SwitchError(self._excuse(patience)) from None
 
-    async def _reached(self, request: Request, changed: Collection[str]) -> None:
+    async def _reached(self, request: Request, changed: Collection[str], steps: Collection[int]) -> None:
         """Wait for what changed for a request, and for what others before it still wait for on the same way."""
         side = request.op.side
         while True:
@@ -154,6 +169,8 @@ class Intake:
                 guards = self._core.guarded_by([request])
                 depends = self._dependencies.of(state, side, mine).union(changed, guards)
             await self._fleet.reached(depends)
+            if self._steps is not None and mine is not None:
+                await self._steps.told(steps)
             if self._publishers is not None and mine is not None:
                 await self._publishers.holding(state.filters.concerned(mine, side))
             if self._core.state.trees is trees:

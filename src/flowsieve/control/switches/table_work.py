@@ -11,10 +11,11 @@ from typing import Protocol
 
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
-from flowsieve.flow.diff import Change, FlowOp, apply_changes, changes_between
+from flowsieve.flow.diff import Change, FlowOp, OpKind, apply_changes, changes_between
 from flowsieve.flow.entry import NOBODY, Deliver, Flow
 from flowsieve.flow.label_diff import label_ops, size_after
 from flowsieve.flow.last_hop import readdressed
+from flowsieve.flow.tables.pattern_order import ordered
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.index.dz import Dz
 
@@ -120,13 +121,14 @@ class DzWork:
 
 
 class LabelWork:
-    """What is asked for is what the state says now: tables for labels are small, and change with the network alone."""
+    """What is asked for is what the state says now: tables for labels are small, or most of them stays."""
 
     def __init__(
         self, switch: str, encoding: Encoding, state: CurrentState, deliveries: Mapping[int, Deliver]
     ) -> None:
         self._switch, self._state, self._encoding = switch, state, encoding
-        self._held: tuple[Flow, ...] = ()
+        self._held: dict[object, Flow] = {}
+        self._made: tuple[Flow, ...] | None = None  # what the state asked for when the switch followed last
         self._aim: tuple[Flow, ...] = ()
         self._under_way: list[FlowOp] = []
         self.deliveries = deliveries
@@ -138,24 +140,45 @@ class LabelWork:
 
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
         minds = self._state().owner.minds
-        self._held = tuple(flow for flow in flows if self._encoding.owns(flow.match) and minds(flow.owner))
+        ours = (flow for flow in flows if self._encoding.owns(flow.match) and minds(flow.owner))
+        self._held, self._made = {flow.key: flow for flow in ours}, None
         self.known = True
+        if bloom := self._state().bloom:
+            bloom.adopt(self._switch, self._held.values())
         return []  # what is no entry of ours is in the way of those that are, and goes with the rest
 
     def ask(self, changes: Iterable[Change]) -> None:
         pass  # the state knows
 
     def begin(self) -> list[FlowOp]:
-        entries, owner = self._state().label_entries(self._switch), self._state().owner
-        self._aim = tuple(readdressed(entry, self.deliveries, owner.number) for entry in entries)
-        self._under_way = label_ops(self._held, self._aim)
+        """Of a large table little changes: entries that are the same objects as before are not looked at."""
+        state, owner, before = self._state(), self._state().owner, self._made
+        self._aim = state.label_entries(self._switch)
+        held: Iterable[Flow] = self._held.values()
+        new: Iterable[Flow] = self._aim
+        if before is not None:
+            there, wanted = set(map(id, before)), set(map(id, self._aim))
+            held = [self._sent(entry, owner.number) for entry in before if id(entry) not in wanted]
+            new = (entry for entry in self._aim if id(entry) not in there)
+        self._under_way = label_ops(held, [self._sent(entry, owner.number) for entry in new])
+        if bloom := state.bloom:
+            room = state.capacity(self._switch)
+            self._under_way = ordered(self._under_way, bloom.settings.labels, self.size, room)
         return self._under_way
 
     def acknowledge(self) -> None:
-        self._held = self._aim
+        for op in self._under_way:
+            if op.kind is OpKind.REMOVE:
+                del self._held[op.flow.key]
+            else:
+                self._held[op.flow.key] = op.flow
+        self._made = self._aim
 
     def size_after(self, done: int) -> int:
         return size_after(len(self._held), self._under_way[:done])
+
+    def _sent(self, entry: Flow, owner: int) -> Flow:
+        return readdressed(entry, self.deliveries, owner)
 
 
 class MixedWork:

@@ -88,6 +88,10 @@ class FittedTables:
         """Publishers need to know nothing."""
         return {}
 
+    def begun(self) -> tuple[int, ...]:
+        """Nor is there anything that they would have to wait for."""
+        return ()
+
     def rewire(self, trees: TreeMap) -> None:
         """Go over to trees of the same partitions; the next update tells what follows."""
         self.compiler.rewire(trees)

@@ -150,7 +150,8 @@ def _look_at(
         _look_for_doubles(switch, port, texts, tables, found)
         rightly = {filters.patterns[text] for text in wanted}
         for each in (each for table in tables for each in table.sends(port)):
-            if each.bits not in rightly and not _is_merged(each.bits, rightly):
+            right = each.bits in rightly or each.bits in view.passing
+            if not right and not _is_merged(each.bits, rightly):
                 what = "sends it, though nobody there wants that, to"
                 found.strays.append(_Fault(switch, port, what, each.bits))
 

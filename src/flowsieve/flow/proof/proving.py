@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.mixed_view import MixedView
+from flowsieve.flow.proof.bloom_verify import verify_bloom
 from flowsieve.flow.proof.explain import Explanation, explain
 from flowsieve.flow.proof.label_explain import explain_labels
 from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.proof.verify import Verdict, verify
 from flowsieve.flow.view import NetworkView
 
-AnyView = NetworkView | LabelView | MixedView
+AnyView = NetworkView | LabelView | BloomView | MixedView
 
 
 def about(
@@ -30,6 +32,8 @@ def proved(view: AnyView) -> Verdict:
     """What a proof finds."""
     if isinstance(view, MixedView):
         return _joined(verify(view.dz), verify_labels(view.labels))
+    if isinstance(view, BloomView):
+        return verify_bloom(view)
     return verify_labels(view) if isinstance(view, LabelView) else verify(view)
 
 
@@ -37,7 +41,7 @@ def explained(view: AnyView, host: str, values: Mapping[str, object]) -> Explana
     """Why an event that a host publishes goes where it goes, hop by hop."""
     if isinstance(view, MixedView):
         view = view.labels if view.labelled.hold(host) else view.dz
-    if isinstance(view, LabelView):
+    if isinstance(view, LabelView | BloomView):
         return explain_labels(view, host, values)
     return explain(view, host, values)
 

@@ -13,7 +13,7 @@ while they come and go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,9 +43,9 @@ Patterns = Mapping[PortTable, Collection[int]]
 class BloomLabelling:
     """A network, the tree of its labels, and how filters stand in them.
 
-    `ports` are those that labels leave by. Some of them are also told as a number that has the bit of each: `behind`
-    are those that a host is behind. `nearness` is the place of each host among all, neighbours next to each other.
-    `deliveries` are those at which packets are readdressed to the host there.
+    `ports` are those that labels leave by, `ports_of` those of each switch. Some of them are also told as a number that
+    has the bit of each: `behind` are those that a host is behind. `nearness` is the place of each host among all,
+    neighbours next to each other. `deliveries` are those at which packets are readdressed to the host there.
     """
 
     topology: Topology
@@ -53,6 +53,7 @@ class BloomLabelling:
     labels: BloomLabels
     deliveries: Deliveries = field(default_factory=dict, hash=False)
     ports: tuple[PortTable, ...] = field(init=False, compare=False, repr=False)
+    ports_of: Mapping[str, tuple[PortTable, ...]] = field(init=False, compare=False, repr=False)
     behind: Mapping[str, int] = field(init=False, compare=False, repr=False)
     nearness: Mapping[str, int] = field(init=False, compare=False, repr=False)
 
@@ -62,7 +63,11 @@ class BloomLabelling:
         for at, each in enumerate(ports):
             for host in each.port.hosts:
                 behind[host] |= 1 << at
+        of: dict[str, tuple[PortTable, ...]] = {}
+        for each in ports:
+            of[each.switch] = (*of.get(each.switch, ()), each)
         object.__setattr__(self, "ports", ports)
+        object.__setattr__(self, "ports_of", of)
         object.__setattr__(self, "behind", behind)
         order = hosts_by_locality(self.topology, self.tree)
         object.__setattr__(self, "nearness", {host: at for at, host in enumerate(order)})
@@ -74,6 +79,11 @@ class BloomLabelling:
         """The labels of a network on its centre tree."""
         return cls(topology, center_tree(topology), labels, deliveries)
 
+    @property
+    def everywhere(self) -> int:
+        """All ports."""
+        return (1 << len(self.ports)) - 1
+
     def ports_in(self, some: int) -> Iterator[PortTable]:
         """Ports of which a number has the bits."""
         while some:
@@ -81,17 +91,37 @@ class BloomLabelling:
             yield self.ports[lowest.bit_length() - 1]
             some ^= lowest
 
+    def at_ports(self, patterns: Mapping[int, int]) -> dict[PortTable, list[int]]:
+        """The patterns at each port, given the ports of each."""
+        found: dict[PortTable, list[int]] = {}
+        for pattern, ports in patterns.items():
+            for where in self.ports_in(ports):
+                found.setdefault(where, []).append(pattern)
+        return found
+
     def tables(self, patterns: Patterns) -> dict[str, tuple[Flow, ...]]:
-        """The entries of all switches, last table first: made in this order, a packet comes to what is there."""
-        found: dict[str, list[Flow]] = {switch: [] for switch in self.topology.switches}
-        for each in reversed(self.ports):
-            flows, table = found[each.switch], each.port.table
-            flows += (self.entry(each, pattern) for pattern in sorted(patterns.get(each, ())))
+        """The entries of all switches."""
+        return {switch: self.table(switch, patterns) for switch in self.topology.switches}
+
+    def table(self, switch: str, patterns: Patterns) -> tuple[Flow, ...]:
+        """The entries of a switch, last table first: made in this order, a packet comes to what is there."""
+        made = {
+            each: [self.entry(each, pattern) for pattern in sorted(patterns.get(each, ()))]
+            for each in self.ports_of.get(switch, ())
+        }
+        return self.joined(switch, made)
+
+    def joined(self, switch: str, entries: Mapping[PortTable, Iterable[Flow]]) -> tuple[Flow, ...]:
+        """The same, of the entries for patterns at each port."""
+        flows: list[Flow] = []
+        for each in reversed(self.ports_of.get(switch, ())):
+            table = each.port.table
+            flows += entries[each]
             if each.onward is not None:
                 flows.append(Flow(self.labels.any, PASS, (), table=table, onward=each.onward))
             if table == LABEL_TABLES[0]:
                 flows.append(Flow(self.labels.any, HAND_OVER, (), table=CONTENT_TABLE, onward=table))
-        return {switch: tuple(flows) for switch, flows in found.items()}
+        return tuple(flows)
 
     def entry(self, where: PortTable, pattern: int) -> Flow:
         """The entry that sends packets with the bits of a pattern out of a port."""

@@ -61,6 +61,10 @@ class LabelledTables:
         """What each publisher has to learn since the last time."""
         return self.filters.update()
 
+    def begun(self) -> tuple[int, ...]:
+        """Publishers need not wait for tables."""
+        return ()
+
     def recall(self, fit: Fit) -> None:
         """Nothing of the tables depends on what was before."""
 

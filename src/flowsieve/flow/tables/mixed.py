@@ -52,6 +52,10 @@ class MixedTables:
         """What each publisher that labels its events has to learn since the last time."""
         return self.labels.told()
 
+    def begun(self) -> tuple[int, ...]:
+        """Nothing waits until tables have followed."""
+        return ()
+
     # Rooms.
 
     @property

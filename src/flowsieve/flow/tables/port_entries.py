@@ -8,38 +8,22 @@ kept free, so that a merged one is there before those are gone that it stands fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import and_
 
 from flowsieve.errors import TableFull
 from flowsieve.flow.capacity.pattern_merging import PacketSample, merged
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow
-from flowsieve.flow.tables.bloom_tables import BloomLabelling, PortTable
+from flowsieve.flow.tables.bloom_tables import BloomLabelling, Patterns, PortTable
+from flowsieve.flow.tables.pattern_order import Exchange, any_within, in_order, stands_for
 
 SPARE = 1  # entries that are kept free
 SLACK = 64  # where some are merged, one in so many is freed besides, so that the next requests find room
 SPLIT_FROM = 3  # merged entries are taken apart when one in so many is unused
 
 AtPorts = Mapping[PortTable, Iterable[int]]  # the bits of patterns
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """The entries of a port, by their bits, that come and that go."""
-
-    new: set[int] = field(default_factory=set)
-    gone: set[int] = field(default_factory=set)
-
-    @classmethod
-    def between(cls, before: set[int], after: set[int]) -> Exchange:
-        return cls(after - before, before - after)
-
-    @property
-    def growth(self) -> int:
-        return len(self.new) - len(self.gone)
 
 
 Exchanges = dict[PortTable, Exchange]
@@ -50,21 +34,18 @@ class PortEntries:
 
     Each pattern that is needed has all bits of some entry at its port. `traffic` is asked for the packets to be
     expected when entries have to be merged. How tables are to follow is told first, as exchanges; nothing is changed
-    here before it is told that switches have carried them out.
+    here before it is told that switches have carried them out. A switch that `capacity` does not name has any room.
     """
 
     def __init__(
-        self, labelling: BloomLabelling, capacity: int | None, traffic: Callable[[], PacketSample]
+        self, labelling: BloomLabelling, capacity: Mapping[str, int], traffic: Callable[[], PacketSample]
     ) -> None:
         self._labelling = labelling
-        self._capacity = capacity
+        self.capacity = capacity
         self._traffic = traffic
         self.needed: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
         self.entries: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
         self._merged: dict[PortTable, set[int]] = {each: set() for each in labelling.ports}
-        self._of_switch: dict[str, list[PortTable]] = {}
-        for each in labelling.ports:
-            self._of_switch.setdefault(each.switch, []).append(each)
         self._fixed = {switch: len(table) for switch, table in labelling.tables({}).items()}
         self._held = Counter[str]()
 
@@ -73,12 +54,17 @@ class PortEntries:
         """How many entries ask for less than the bits of a pattern that is needed."""
         return sum(map(len, self._merged.values()))
 
+    @property
+    def loose(self) -> frozenset[int]:
+        """What those entries ask for, at any port, that stand for other than one pattern which is needed."""
+        return frozenset[int]().union(*self._merged.values())
+
     def taking_in(self, more: AtPorts) -> Exchanges:
         """How tables come to send some patterns more; TableFull where not even merged entries fit."""
         found: Exchanges = {}
         for where, patterns in more.items():
             there, loose = self.entries[where], self._merged[where]
-            new = {bits for bits in patterns if bits not in there and not _any_within(loose, bits)}
+            new = {bits for bits in patterns if bits not in there and not any_within(loose, bits)}
             if new:
                 found[where] = Exchange(new)
         for switch in dict.fromkeys(where.switch for where in found):
@@ -109,23 +95,61 @@ class PortEntries:
         self._acknowledge(done)
 
     def adopt(self, tables: Mapping[str, Iterable[Flow]]) -> None:
-        """Switches hold these tables."""
-        at = {(each.switch, each.port.table): each for each in self.entries}
-        found: dict[PortTable, set[int]] = {each: set() for each in self.entries}
+        """Some switches hold these tables."""
         for switch, flows in tables.items():
+            found: dict[int, set[int]] = {}
             for flow in flows:
                 bits = self._labelling.labels.pattern_of(flow.match)
-                if bits is not None and flow.ports and (switch, flow.table) in at:
-                    found[at[switch, flow.table]].add(bits)
-        for where, some in found.items():
-            self._held[where.switch] += len(some) - len(self.entries[where])
-            self.entries[where], self._merged[where] = some, some - self.needed[where]
+                if bits is not None:
+                    for port in flow.ports:
+                        found.setdefault(port, set()).add(bits)
+            for where in self._labelling.ports_of.get(switch, ()):
+                some = found.get(where.port.port, set())
+                self._held[switch] += len(some) - len(self.entries[where])
+                self.entries[where], self._merged[where] = some, some - self.needed[where]
+
+    def missing(self, switch: str) -> AtPorts:
+        """The patterns that no entry of a switch stands for, though they are needed."""
+        found = {
+            where: [
+                bits
+                for bits in self.needed[where] - self.entries[where]
+                if not any_within(self._merged[where], bits)
+            ]
+            for where in self._labelling.ports_of.get(switch, ())
+        }
+        return {where: some for where, some in found.items() if some}
+
+    def fits_unmerged(self, switch: str) -> bool:
+        """Whether a switch has room for an entry for each pattern."""
+        room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
+        return room is None or sum(len(self.needed[each]) for each in ports) <= room
+
+    def refitted(self, switch: str) -> Exchanges:
+        """How a table becomes one that is merged for the room that there is now, and no more than that."""
+        room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
+        tables = {each: set(self.needed[each]) for each in ports}
+        if room is not None and not self.fits_unmerged(switch):
+            tables = self._merged_to(switch, tables, room)
+        return {each: Exchange.between(self.entries[each], some) for each, some in tables.items()}
+
+    def copied(self) -> PortEntries:
+        """All of it as it is now."""
+        made = PortEntries(self._labelling, self.capacity, self._traffic)
+        for mine, others in (
+            (made.needed, self.needed),
+            (made.entries, self.entries),
+            (made._merged, self._merged),
+        ):
+            mine.update({where: set(some) for where, some in others.items()})
+        made._held = Counter(self._held)
+        return made
 
     def tidied(self) -> Exchanges:
         """How tables lose entries that stand for nothing that is needed."""
         found: Exchanges = {}
         for where, loose in self._merged.items():
-            gone = {bits for bits in loose if not _stands_for(bits, self.needed[where])}
+            gone = {bits for bits in loose if not stands_for(bits, self.needed[where])}
             if gone:
                 found[where] = Exchange(gone=gone)
         return found
@@ -134,11 +158,8 @@ class PortEntries:
         """The operations of each switch, in an order in which nothing is lost: what stands for others comes before they
         go. There is never more than one entry more than before or after."""
         found: dict[str, list[FlowOp]] = {}
-        for part in (_useless, _merging, _narrowing, _added):
-            for where, exchange in exchanges.items():
-                for kind, bits in part(exchange):
-                    flow = self._labelling.entry(where, bits)
-                    found.setdefault(where.switch, []).append(FlowOp(kind, flow))
+        for where, kind, bits in in_order(exchanges):
+            found.setdefault(where.switch, []).append(FlowOp(kind, self._labelling.entry(where, bits)))
         return found
 
     def _acknowledge(self, done: Exchanges) -> None:
@@ -153,30 +174,33 @@ class PortEntries:
 
     def _room(self, switch: str) -> int | None:
         """How many entries the ports of a switch may have."""
-        return None if self._capacity is None else self._capacity - self._fixed[switch] - SPARE
+        whole = self.capacity.get(switch)
+        return None if whole is None else whole - self._fixed[switch] - SPARE
 
     def _fitted(self, switch: str, exchanges: Exchanges) -> Exchanges:
         """The exchanges of a switch, with entries merged if they would not fit."""
-        room, ports = self._room(switch), self._of_switch[switch]
+        room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
         growth = sum(exchanges[each].growth for each in ports if each in exchanges)
         if room is None or self._held[switch] + growth <= room:
             return {}
-        tables = {each: self._after(each, exchanges) for each in ports}
+        fitting = self._merged_to(switch, {each: self._after(each, exchanges) for each in ports}, room)
+        return {each: Exchange.between(self.entries[each], some) for each, some in fitting.items()}
+
+    def _merged_to(self, switch: str, tables: Patterns, room: int) -> dict[PortTable, set[int]]:
+        """The entries of a switch, some of them merged so that they fit; TableFull where not even one a port does."""
         if (least := sum(map(bool, tables.values()))) > room:
             taken = self._fixed[switch] + SPARE
             raise TableFull(switch=switch, needed=taken + least, capacity=taken + room)
-        fitting = merged(tables, max(least, room - room // SLACK), self._traffic())
-        return {each: Exchange.between(self.entries[each], some) for each, some in fitting.items()}
+        return merged(tables, max(least, room - room // SLACK), self._traffic())
 
     def _tightened(self, where: PortTable, gone: set[int]) -> Exchange:
         """What becomes of a port's entries when some patterns go: what stood for them stands for the others alone."""
         there, loose = self.entries[where], self._merged[where]
-        if not loose:
+        without = self.needed[where] - gone - there  # an entry of their own
+        if not loose and not without:
             return Exchange(gone=gone & there)
-        needed = self.needed[where] - gone
-        without = needed - there  # an entry of their own
         found = Exchange()
-        for bits in [each for each in loose | gone & there if _stands_for(each, gone)]:
+        for bits in [each for each in loose | gone & there if stands_for(each, gone)]:
             found.gone.add(bits)
             if members := [each for each in without if not bits & ~each]:
                 found.new.add(reduce(and_, members))
@@ -185,7 +209,7 @@ class PortEntries:
 
     def _taken_apart(self, switch: str, exchanges: Exchanges, less: AtPorts) -> Exchanges:
         """Merged entries taken apart, if much of a table is unused: into as many as leave half of that unused."""
-        room, ports = self._room(switch), self._of_switch[switch]
+        room, ports = self._room(switch), self._labelling.ports_of.get(switch, ())
         if room is None or not any(self._merged[each] for each in ports):
             return {}
         tables = {each: self._after(each, exchanges) for each in ports}
@@ -208,54 +232,3 @@ class PortEntries:
         if where not in exchanges:
             return self.entries[where]
         return self.entries[where] - exchanges[where].gone | exchanges[where].new
-
-
-# The parts of an exchange, in their order.
-
-Steps = Iterator[tuple[OpKind, int]]
-
-
-def _useless(exchange: Exchange) -> Steps:
-    """What goes and has to do with nothing that comes: nobody needs it, or something that stays stands for it."""
-    for bits in sorted(exchange.gone):
-        if not _any_within(exchange.new, bits) and not _stands_for(bits, exchange.new):
-            yield OpKind.REMOVE, bits
-
-
-def _merging(exchange: Exchange) -> Steps:
-    """What comes and stands for some that go, each followed by those."""
-    left = set(exchange.gone)
-    for bits in sorted(exchange.new):
-        if _stands_for(bits, exchange.gone):
-            yield OpKind.INSTALL, bits
-            over = [each for each in left if not bits & ~each]
-            left.difference_update(over)
-            yield from ((OpKind.REMOVE, each) for each in sorted(over))
-
-
-def _narrowing(exchange: Exchange) -> Steps:
-    """What goes and stood for some that come, each preceded by those."""
-    left = {bits for bits in exchange.new if not _stands_for(bits, exchange.gone)}
-    for bits in sorted(exchange.gone):
-        narrower = [each for each in exchange.new if not bits & ~each]
-        if narrower and not _any_within(exchange.new, bits):
-            yield from ((OpKind.INSTALL, each) for each in sorted(left.intersection(narrower)))
-            left.difference_update(narrower)
-            yield OpKind.REMOVE, bits
-
-
-def _added(exchange: Exchange) -> Steps:
-    """What comes and has to do with nothing that goes."""
-    for bits in sorted(exchange.new):
-        if not _stands_for(bits, exchange.gone) and not _any_within(exchange.gone, bits):
-            yield OpKind.INSTALL, bits
-
-
-def _stands_for(bits: int, others: Iterable[int]) -> bool:
-    """Whether an entry that asks for these bits sends what one of others does."""
-    return any(not bits & ~each for each in others)
-
-
-def _any_within(some: Iterable[int], bits: int) -> bool:
-    """Whether one of some entries sends what has these bits."""
-    return any(not each & ~bits for each in some)

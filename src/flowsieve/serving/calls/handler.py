@@ -265,6 +265,8 @@ class CallHandler:
         )
         if state.mixed and state.labels_events_of(call.host):
             told = replace(told, tag=state.label_tag, dz_tag=tag)
+        if state.bloom is not None:
+            told = replace(told, receiver=state.sets.number(call.host))
         if self._keys is not None:
             keys = self._keys.keys(call.host, call.session)
             told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)

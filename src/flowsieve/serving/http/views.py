@@ -11,11 +11,10 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import is_unicode
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.publishers import Publishers
 from flowsieve.control.request import Op, Request
-from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.diff import growth
+from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Refusals
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.proving import AnyView, explained
@@ -49,7 +48,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
-        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher.publishers, state)}),
+        **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher)}),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
             for place, rate in sorted(floods.items())
@@ -67,18 +66,24 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
     }
 
 
-def publishers(known: Publishers, state: ControlState) -> dict[str, Any]:
+def publishers(dispatcher: Dispatcher) -> dict[str, Any]:
     """The version of what publishers have to know, those that do not hold it, with the reason, and whom each may not
     address of those who want what it advertises.
 
     Where not all hosts label what they publish, it says who does; where hosts are in other sets than the operator has
-    chosen, that they are.
+    chosen, that they are; where labels are Bloom filters, how many changes of what is wanted are yet to be followed.
     """
-    others = {} if known.other_sets is None else {"other_sets": known.other_sets}
+    known, state = dispatcher.publishers, dispatcher.state
+    assert known is not None, "publishers match events"
     hosts = filter(state.labels_events_of, state.topology.hosts)
-    labelled = {"labelled": sorted(hosts)} if state.mixed else {}
-    forbidden = state.filters.all_forbidden()
-    return {"version": known.version, "behind": known.behind, "forbidden": forbidden, **labelled, **others}
+    return {
+        "version": known.version,
+        "behind": known.behind,
+        "forbidden": state.filters.all_forbidden(),
+        **({"labelled": sorted(hosts)} if state.mixed else {}),
+        **({} if known.other_sets is None else {"other_sets": known.other_sets}),
+        **({} if state.bloom is None else {"under_way": dispatcher.steps_under_way}),
+    }
 
 
 def failover(dispatcher: Dispatcher) -> dict[str, Any]:
@@ -158,19 +163,25 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     there = state.interests(QUOTED[op].side)
     id = next(name for n in count() if (name := f"quote-{n}") not in there)
     request, home = Request(QUOTED[op], id, host, wanted), state.topology.attached[host]
-    guarded = dispatcher.guard_of(home).entries
+    guarded, tables = dispatcher.guard_of(home).entries, state.tables
     with dispatcher.supposed(request) as outcome:
         more = dispatcher.guard_of(home).entries - guarded
         forbidden = forbidden_to(dispatcher, request)
+        prices = {
+            switch: _label_price(tables[switch], state.label_entries(switch))
+            if state.labelled and not state.mixed
+            else (growth(changes), len(changes))
+            for switch, changes in outcome.changes.items()
+        }
     return {
-        "entries": {switch: growth(changes) for switch, changes in outcome.changes.items()},
+        "entries": {switch: grown for switch, (grown, _) in prices.items()},
         "guard": {home: more} if more else {},
         "failover": {
             switch: {"groups": held.groups, "entries": held.entries}
             for switch in outcome.changes
             if (held := dispatcher.protections.get(switch)) is not None and held.groups
         },
-        "operations": {switch: len(changes) for switch, changes in outcome.changes.items()},
+        "operations": {switch: operations for switch, (_, operations) in prices.items()},
         "told": sorted(outcome.told),
         "forbidden": forbidden,
         "fits": not outcome.refused,
@@ -187,6 +198,12 @@ def forbidden_to(dispatcher: Dispatcher, request: Request) -> list[str]:
     if request.op is Op.SUBSCRIBE:
         return state.filters.forbidden(there)
     return state.filters.all_forbidden().get(request.endpoint, [])
+
+
+def _label_price(before: object, now: tuple[Flow, ...]) -> tuple[int, int]:
+    """By how many entries a table of labels has grown, and how many operations that takes."""
+    assert isinstance(before, tuple)
+    return len(now) - len(before), len(set(before) ^ set(now))
 
 
 def check_host(network: Topology, host: str) -> None:

@@ -48,7 +48,7 @@ class Switch:
         )
         self._columns: FlowColumns | None = None
         self._flat: dict[int, FlatTable] = {}
-        # Matched since the last change, by row of the table.
+        # LabelMatch since the last change, by row of the table.
         self._row_packets: NDArray[np.int64] | None = None
 
     @property

@@ -201,18 +201,24 @@ def _entry(owner: int, priority: int, match: bytes, instructions: bytes) -> Swit
 def _match(
     some: Admitted, port: int | None = None, source: Prefix | None = None, *, admits: bool = False
 ) -> bytes:
-    family, asked = some.family, asked_of(some)
+    family = some.family
     fields: dict[str, object] = {"in_port": port} if port is not None else {}
     fields["eth_type"] = ETH_TYPES[family]
     if admits:  # what bears a mark goes around a dead link; nobody else sends events with a VLAN id
         fields["vlan_vid"] = ofp.OFPVID_NONE
     if source is not None:
-        fields[SOURCE_FIELDS[family]] = address_text(family, source.first)
-    value, mask = address_text(family, asked.value), address_text(family, asked.mask)
-    fields[FIELDS[family]] = (value, mask) if asked.mask != PREFIX_MASKS[family][WIDTH[family]] else value
+        fields[SOURCE_FIELDS[family]] = _asked(source)
+    fields[FIELDS[family]] = _asked(some)
     packed = bytearray()
     parser.OFPMatch(**fields).serialize(packed, 0)
     return bytes(packed)
+
+
+def _asked(some: Admitted) -> object:
+    """The addresses that an entry asks for."""
+    family, asked = some.family, asked_of(some)
+    value, mask = address_text(family, asked.value), address_text(family, asked.mask)
+    return (value, mask) if asked.mask != PREFIX_MASKS[family][WIDTH[family]] else value
 
 
 def _port(entry: SwitchEntry) -> int | None:
