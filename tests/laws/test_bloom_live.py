@@ -36,6 +36,7 @@ from flowsieve.flow.tables.pattern_order import ordered
 from flowsieve.header.bloom import BloomLabels
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.matcher.packed_filters import PackedFilters
+from flowsieve.network.generators import generate
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.filter_page import FilterPacking
@@ -91,6 +92,7 @@ class World:
         self.faults = random.choice(
             [[], [self.rewire], [self.restart], [self.rewire] * 2 + [self.restart] * 4]
         )
+        self.away: set[str] = set()  # switches that a controller which was started anew has not seen yet
         self.waiting: set[str] = set()  # publishers that go on with what a controller before told them
         for switch in topology.switches:
             self.follow(switch)
@@ -133,7 +135,7 @@ class World:
         self.count += 1
         host, name = self.random.choice(list(self.topology.hosts)), f"a{self.count}"
         offer = Filter.parse("True", SCHEMA) if self.count == 1 else a_filter(self.random)
-        if self.paused:
+        if self.paused or self.away:
             return
         if self.take(Request(Op.ADVERTISE, name, host, offer)):
             for switch in self.topology.switches:
@@ -145,7 +147,7 @@ class World:
             publisher.offers.add(name)
 
     def unadvertise(self) -> None:
-        if there := list(self.state.advertisements.values())[1:]:
+        if not self.away and (there := list(self.state.advertisements.values())[1:]):
             gone = self.random.choice(there)
             self.publishers[gone.endpoint].offers.discard(gone.id)
             self.take(Request(Op.UNADVERTISE, gone.id, gone.endpoint))
@@ -173,7 +175,17 @@ class World:
         return self.publishers[host]
 
     def some_switch(self) -> None:
-        self.follow(self.random.choice(list(self.topology.switches)))
+        switch = self.random.choice(list(self.topology.switches))
+        if switch not in self.away:
+            self.follow(switch)
+        elif self.random.random() < 0.1:
+            self.come_back()
+
+    def come_back(self) -> None:
+        """Switches that were away are seen again, with what they held."""
+        for switch in self.away:
+            self.bloom.adopt(switch, self.tables[switch].values())
+        self.away = set()
 
     def follow(self, switch: str, *, looking: bool = True) -> None:
         """A switch makes all that is asked of it, one operation after the other."""
@@ -220,6 +232,8 @@ class World:
 
     def rewire(self) -> None:
         """A link fails; what is under way where it did may be lost, so all switches follow before anybody looks."""
+        if self.away:
+            return
         edges = [frozenset(edge) for edge in self.state.trees.trees[0].edges]
         spare = [frozenset((link.a, link.b)) for link in self.topology.links]
         if not edges or len(spare) == len(edges):
@@ -237,9 +251,11 @@ class World:
         state.down, state.fenced = self.state.down, self.state.fenced
         self.state = state
         self.bloom.start()
-        self.steps = {}
+        self.steps = {step: Step(None, self.bloom.switches_of(step)) for step in self.bloom.begun()}
+        self.away = {switch for switch in self.topology.switches if self.random.random() < 0.2}
         for switch, table in self.tables.items():
-            self.bloom.adopt(switch, table.values())
+            if switch not in self.away:
+                self.bloom.adopt(switch, table.values())
         for publisher in self.publishers.values():
             publisher.news.clear()
         self.starting, self.paused = Step(None, set(self.topology.switches)), True
@@ -247,7 +263,9 @@ class World:
 
     def renew(self) -> None:
         """Publishers are told all of it when switches have followed, and then what they held before is forgotten."""
-        if self.starting is None or self.starting.switches:
+        if (
+            self.starting is None or self.starting.switches - self.away
+        ):  # for those that are away nobody waits
             return
         self.paused = False
         if self.waiting:
@@ -255,7 +273,7 @@ class World:
         if not self.waiting:
             self.starting = None
             self.bloom.started()
-            for each in self.state.subscriptions.values():
+            for each in () if self.away else self.state.subscriptions.values():
                 if not any(step.subscription == each.id for step in self.steps.values()):
                     self.acknowledged[each.id] = each
 
@@ -312,6 +330,7 @@ class World:
 
     def rest(self) -> None:
         """All goes on until nothing is under way."""
+        self.come_back()
         for _ in range(1000):
             for switch in self.topology.switches:
                 self.follow(switch)
@@ -357,3 +376,35 @@ def test_whoever_was_promised_an_event_gets_it_whatever_is_under_way(
     if world.room is None:
         for switch in topology.switches:
             assert set(world.tables[switch].values()) == set(fresh.label_entries(switch))
+
+
+def test_a_filter_that_was_ending_is_sent_until_a_switch_that_was_away_at_a_restart_does_without() -> None:
+    """The switch knows what the filter covers by the filter alone, and the controller is killed before it is back."""
+    world = World(generate("line:3"), Random(0))
+    world.room, world.state = None, world.made()
+    world.bloom.start()
+    world.bloom.started()
+    for op, name, host, text in (
+        (Op.ADVERTISE, "all", "h0", "True"),
+        (Op.SUBSCRIBE, "wide", "h2", "a < 6"),
+        (Op.SUBSCRIBE, "narrow", "h2", "a < 2"),
+    ):
+        world.take(Request(op, name, host, Filter.parse(text, SCHEMA)))
+        if op is Op.ADVERTISE:
+            world.publisher("h0").offers.add("all")
+        world.rest()
+    assert world.acknowledged.keys() == {"wide", "narrow"}
+    del world.acknowledged["wide"]
+    world.take(Request(Op.UNSUBSCRIBE, "wide", "h2"))
+    world.restart()
+    world.away = {"s1"}
+    for _ in range(20):
+        for switch in ("s0", "s2"):
+            world.follow(switch)  # and looks
+        world.renew()
+        for _ in range(5):
+            world.some_step()
+    assert world.steps  # which wait for the switch
+    world.rest()
+    assert not world.steps
+    assert not list(world.state.filters.held_by("h0"))[1:]

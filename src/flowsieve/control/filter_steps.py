@@ -52,6 +52,7 @@ class FilterSteps:
         self._started.clear()
         self._publishers.paused = True
         self._core.tasks.start(self._begin(tables))
+        self.follow(tables.begun())
 
     def follow(self, steps: Iterable[int]) -> None:
         """Have publishers and tables follow some steps of the state."""

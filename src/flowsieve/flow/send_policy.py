@@ -9,8 +9,7 @@ from fnmatch import translate
 from typing import Any
 
 from flowsieve.errors import BadInput, nearest
-
-WILD = frozenset("*?[")  # what makes a pattern of a name
+from flowsieve.network.host_patterns import HostPatterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class SendPolicy:
         """Raise where a rule names a host that a network has not; a pattern may be for hosts that are to come."""
         known = list(hosts)
         for rule in self.rules or ():
-            for name in (*rule.senders, *rule.receivers):
-                if not WILD.intersection(name) and name not in known:
+            for name in HostPatterns((*rule.senders, *rule.receivers)).names:
+                if name not in known:
                     raise BadInput(
                         f"[[policy.may_send]] names host {name!r}, and there is none{nearest(name, known)}"
                     )
@@ -94,7 +93,7 @@ class SendPolicy:
         found = [
             name
             for rule in self.rules or ()
-            if any(re.match(translate(each), sender) for each in rule.senders)
+            if HostPatterns(rule.senders).hold(sender)
             for name in rule.receivers
         ]
         return re.compile("|".join(map(translate, dict.fromkeys(found)))) if found else None

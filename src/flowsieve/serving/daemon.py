@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
-BOUNDED_ENTRIES = 100  # the same where tables have a capacity: requests are then replayed one by one
+BOUNDED_ENTRIES = 100  # the same where requests are replayed one by one: for a capacity, or Bloom filters
 LOOK_SECONDS = 1.0
 LEAVING_SECONDS = 2.0  # in good order, once another controller leads
 # Objects, and rounds: requests leave few cycles, and a full collection is slow.
@@ -471,7 +471,8 @@ async def _promise(promises: Promises, lease: float) -> None:
 async def _keep_short(dispatcher: Dispatcher) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        most = BOUNDED_ENTRIES if dispatcher.state.bounded else SNAPSHOT_ENTRIES
+        state = dispatcher.state
+        most = BOUNDED_ENTRIES if state.bounded or state.bloom is not None else SNAPSHOT_ENTRIES
         if dispatcher.scribe.since_snapshot >= most:
             await _compact(dispatcher)
 

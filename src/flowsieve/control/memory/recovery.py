@@ -62,6 +62,11 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         **found,
         **fit,
         **({"sets": state.sets.to_json()} if state.labelled else {}),
+        **(
+            {}
+            if state.bloom is None
+            else {"leaving": [[host, str(each)] for host, each in state.bloom.leaving]}
+        ),
         "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
         "down": edges_to_json(state.down),
         "fenced": edges_to_json(state.fenced),
@@ -102,7 +107,7 @@ def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> No
     """Take up entries that came after all that the state and the ledger have."""
     run: list[Asked] = []
     for entry in entries:
-        if isinstance(entry, Asked) and not state.bounded:
+        if isinstance(entry, Asked) and not (state.bounded or state.bloom is not None):
             run.append(entry)
             continue
         if run:
@@ -216,6 +221,8 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
             with suppress(Refused):  # there was no room then, either
                 state.bound(switch, capacity)
         state.restore(list(requests.values()), covers, fit_from_json(data.get("fit"), fit_name(state), state))
+        if state.bloom is not None:
+            state.bloom.leave((host, read(text)) for host, text in data.get("leaving", ()))
         ledger = Ledger.from_json(data["sessions"], requests, read)
         ledger.promise(float(data.get("promised", 0.0)))
         if "keyed" in data:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from flowsieve.content.canonical import canonical
 from flowsieve.content.event import EventBatch
+from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import TableFull
 from flowsieve.flow.bloom_view import BloomView
@@ -166,13 +167,42 @@ class BloomLabelledTables:
     # Beginnings.
 
     def start(self) -> None:
-        """Go on where a controller before us has ended: what publishers hold, they will say."""
+        """Go on where a controller before us has ended: what publishers hold, they will say.
+
+        What was ending then ends anew, as a step.
+        """
+        ending = self.leaving
         for step in self.book.steps:
             self.tell(step)
             self.book.resolve(step)
         self._asked = False
         self._begun, self.starting = [], True
+        self.leave(ending)
+        self.filters.update()  # publishers will ask
         self._update_anyway()
+
+    @property
+    def leaving(self) -> list[tuple[str, Filter]]:
+        """The hosts and filters that are wanted no more, and that publishers or tables may still go by."""
+        return [
+            (host, self.book.filter_of(text))
+            for step in self.book.steps
+            for (text, host), wanted in self.book.wishes_of(step).items()
+            if not wanted
+        ]
+
+    def leave(self, wishes: Iterable[tuple[str, Filter]]) -> None:
+        """Wishes were ending when a controller before us ended.
+
+        Publishers hold them until tables do without: a switch that is away may know what they cover by them alone.
+        """
+        for host, filter in wishes:
+            text = canonical(filter)
+            if host not in self.book.asked.hosts.get(text, ()):  # else it is wanted again
+                self.book.subscribe(host, filter)
+                self._tell(text, host, wanted=True)
+                self.book.unsubscribe(host, filter, self._step)
+                self._asked = True
 
     def started(self) -> dict[str, list[Change]]:
         """No publisher sends what one before us has told it; the switches whose tables change for that."""
