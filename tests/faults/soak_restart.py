@@ -7,16 +7,14 @@ per round tells what happened to it.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import random
 import signal
 import sys
 import time
-import traceback
 
 from burst import bursting
+from campaign import campaign
 from daemonic import Daemonic, daemonic
 from hatchery import Hatchery
 
@@ -75,28 +73,5 @@ async def killed(there: Daemonic, dice: random.Random) -> float:
     return time.monotonic() - begin
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    asked = parser.parse_args()
-    end, left, rounds, failed = time.monotonic() + 60 * asked.minutes, asked.kills, 0, 0
-    with Hatchery() as hatchery:
-        while left > 0 and time.monotonic() < end:
-            seed, start, kills = asked.seed + rounds, time.monotonic(), min(left, KILLS_A_ROUND)
-            try:
-                told = asyncio.run(one_round(seed, kills, hatchery))
-            except Exception as error:  # whatever it was, the next round starts afresh
-                failed += 1
-                traceback.print_exc()
-                told = {"seed": seed, "failed": f"{type(error).__name__}: {error}"}
-            rounds, left = rounds + 1, left - kills
-            print(json.dumps(told | {"seconds": round(time.monotonic() - start, 1)}), flush=True)
-    told = {"rounds": rounds, "failed": failed, "kills": asked.kills - left, "first_seed": asked.seed}
-    print(json.dumps(told), flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(__doc__, "kills", 100, KILLS_A_ROUND, one_round))

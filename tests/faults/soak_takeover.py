@@ -8,17 +8,14 @@ happened to it.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import random
 import signal
 import sys
-import time
-import traceback
 from collections.abc import Awaitable, Callable
 
 from burst import bursting
+from campaign import campaign
 from hatchery import Hatchery
 from nodes import Nodes, frozen, shared
 
@@ -134,28 +131,5 @@ async def one_round(seed: int, count: int, hatchery: Hatchery) -> dict[str, obje
         }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    asked = parser.parse_args()
-    end, left, rounds, failed = time.monotonic() + 60 * asked.minutes, asked.faults, 0, 0
-    with Hatchery() as hatchery:
-        while left > 0 and time.monotonic() < end:
-            seed, start, count = asked.seed + rounds, time.monotonic(), min(left, FAULTS_A_ROUND)
-            try:
-                told = asyncio.run(one_round(seed, count, hatchery))
-            except Exception as error:  # whatever it was, the next round starts afresh
-                failed += 1
-                traceback.print_exc()
-                told = {"seed": seed, "failed": f"{type(error).__name__}: {error}"}
-            rounds, left = rounds + 1, left - count
-            print(json.dumps(told | {"seconds": round(time.monotonic() - start, 1)}), flush=True)
-    told = {"rounds": rounds, "failed": failed, "faults": asked.faults - left, "first_seed": asked.seed}
-    print(json.dumps(told), flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(campaign(__doc__, "faults", 200, FAULTS_A_ROUND, one_round))
