@@ -1,4 +1,4 @@
-"""What a publisher pays where packets name receivers: events matched and sent, beside dz, by how much is subscribed.
+"""What a publisher pays for labels: events matched and sent, beside dz, by how much is subscribed.
 
 An application publishes on a host of a lab, under a controller that is a process of its own and knows of so many
 subscriptions on the other hosts. With labels, the host's matcher, a process too, holds all of them. Counted are events
@@ -27,16 +27,19 @@ from flowsieve.client.session import connect
 from flowsieve.content.filter import Filter
 from flowsieve.control.request import Op, Request
 from flowsieve.lab.lab import Lab, running
+from flowsieve.serving.calls.tokens import Tokens
 
-COUNTS, COUNTS_OF_DZ = (1_000, 10_000, 100_000), (1_000,)  # of subscriptions; tables for dz take their time
+# Subscriptions; tables for dz and for filters take their time.
+COUNTS, COUNTS_OF_BLOOM, COUNTS_OF_DZ = (1_000, 10_000, 100_000), (1_000, 10_000), (1_000,)
 EVENTS, TURN, MORE = 10_000, 64, 10
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def matcher_of(lab: Lab, host: str) -> int:
+def matcher_of(controller: ControllerProcess, host: str) -> int:
     """The process that matches for a host."""
+    lab, secret = controller.lab, (controller.folder / "state" / "secret").read_bytes()
     with lab.inside(host):
-        peer = found(f"unix:{lab.requests}", host)
+        peer = found(Tokens(secret, lab.topology).network, host)
     assert peer is not None, "it was started"
     with peer:
         return process_of(peer)[0]
@@ -68,7 +71,7 @@ async def published(controller: ControllerProcess, header: str) -> dict[str, Any
         begin = time.perf_counter()
         await client.advertise()
         figures["seconds until it may publish"] = rounded(time.perf_counter() - begin)
-        pid = matcher_of(lab, publisher) if header == "receivers" else None
+        pid = None if header == "dz" else matcher_of(controller, publisher)
         matching = processor_seconds(pid) if pid is not None else 0.0
         begin, own = time.perf_counter(), time.thread_time()
         for number, event in enumerate(events, 1):
@@ -112,6 +115,8 @@ def run() -> Result:
     with running(topology()) as lab:
         for count in COUNTS:
             figures[f"receivers, {count:,} subscriptions"] = asyncio.run(measured(lab, "receivers", count))
+        for count in COUNTS_OF_BLOOM:
+            figures[f"bloom, {count:,} subscriptions"] = asyncio.run(measured(lab, "bloom", count))
         for count in COUNTS_OF_DZ:
             peers[f"dz, {count:,} subscriptions"] = asyncio.run(measured(lab, "dz", count))
     return Result("label_publishing", figures, peers, {})
