@@ -1,0 +1,1 @@
+"""Partitions of the event space, and who decides on which of them."""
