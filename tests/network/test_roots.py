@@ -58,7 +58,7 @@ def test_each_further_tree_leaves_the_busiest_link_as_free_as_any_could() -> Non
     ranked = rank_roots(mesh)
     short = [candidate for candidate in ranked if candidate.length_ns <= STRETCH * ranked[0].length_ns]
     loads = {candidate.tree.root: candidate.loads for candidate in short}
-    chosen = [tree.root for tree in spread_roots(mesh, 8)]
+    chosen = [tree.root for tree in spread_roots(mesh, [1.0] * 8)]
     assert chosen[0] == ranked[0].tree.root
     assert len(set(chosen)) > 3
     total = loads[chosen[0]]

@@ -25,7 +25,7 @@ class Settings:
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
     interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
     `policy`: which hosts a publisher that names receivers may address. `bloom`: that packets name, instead of
-    receivers, the filters that they match, and how.
+    receivers, the filters that they match, and how. `elsewhere`: that configurators decide on tables, not this state.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -37,6 +37,7 @@ class Settings:
     label_hosts: HostPatterns | None = None
     policy: SendPolicy = EVERYBODY
     bloom: BloomSettings | None = None
+    elsewhere: bool = False
 
     def __post_init__(self) -> None:
         if self.label_hosts is not None and not self.labelled:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 from flowsieve.control.outcome import Outcome as Outcome
+from flowsieve.control.partitions.decided_elsewhere import DecidedElsewhere
 from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
@@ -181,8 +182,11 @@ class ControlState:
         if self.labelled:
             self.sets = self.sets.extended(topology)
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
+        room = self.settings.room(topology)
         if self.bloom is not None:
-            self.bloom.grow(topology, trees, self.settings.room(topology))
+            self.bloom.grow(topology, trees, room)
+        elif self.elsewhere is not None:
+            self.elsewhere.grow(topology, trees, room, self.all_interests())
         else:
             self._tables = self._made_tables()
             self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
@@ -228,6 +232,11 @@ class ControlState:
         return self._tables if isinstance(self._tables, BloomLabelledTables) else None
 
     @property
+    def elsewhere(self) -> DecidedElsewhere | None:
+        """What stands in the place of tables, where configurators decide on them."""
+        return self._tables if isinstance(self._tables, DecidedElsewhere) else None
+
+    @property
     def mixed(self) -> bool:
         """Whether packets of some hosts name their receivers, and those of others go by dz."""
         return self.settings.label_hosts is not None
@@ -261,7 +270,7 @@ class ControlState:
     @property
     def _label_tables(self) -> LabelledTables | BloomLabelledTables:
         tables = self._tables.labels if isinstance(self._tables, MixedTables) else self._tables
-        assert not isinstance(tables, FittedTables), "packets are labelled"
+        assert not isinstance(tables, FittedTables | DecidedElsewhere), "packets are labelled"
         return tables
 
     def recall_sets(self, sets: HostPlaces) -> None:
@@ -318,6 +327,10 @@ class ControlState:
         """All of one side, by id."""
         return self.subscriptions if side is Side.SUBSCRIBER else self.advertisements
 
+    def all_interests(self) -> list[tuple[Side, Interest]]:
+        """All of both sides, publishers first."""
+        return [(side, each) for side in reversed(Side) for each in self.interests(side).values()]
+
     @property
     def partitions(self) -> list[Dz]:
         """The parts of the space that have a tree each; no entry reaches beyond its part."""
@@ -359,9 +372,13 @@ class ControlState:
         changes = self._tables.update()
         return Outcome(changes, told=self._tables.told(), steps=self._tables.begun())
 
-    def _made_tables(self) -> FittedTables | LabelledTables | MixedTables | BloomLabelledTables:
+    def _made_tables(
+        self,
+    ) -> FittedTables | LabelledTables | MixedTables | BloomLabelledTables | DecidedElsewhere:
         """Tables for the network and the trees as they are, without any interest."""
         room, policy = self.settings.room(self.topology), self.settings.policy
+        if self.settings.elsewhere:
+            return DecidedElsewhere(self.topology, self.trees, room)
         if self.settings.bloom is not None:
             return BloomLabelledTables(self.topology, self.trees, self.settings.bloom, self.plan.schema, room)
         if self.labelled and not self.mixed:

@@ -98,6 +98,10 @@ class DzSet:
             raise BadInput(f"the sizes of sets of dz add up to {start}, and there are {len(hi)} dz")
         return made
 
+    def run(self, first: int, last: int) -> DzSet:
+        """The dz from one up to and without another, in their order."""
+        return self._sealed((self.hi[first:last], self.lo[first:last], self.length[first:last]))
+
     def covers(self, dz: Dz) -> bool:
         """Whether the whole cell lies in this set."""
         return self._find(dz) >= 0

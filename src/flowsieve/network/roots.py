@@ -138,26 +138,27 @@ def rank_roots(mesh: Mesh) -> list[RootCandidate]:
     return sorted(candidates, key=lambda candidate: candidate.rank)
 
 
-def spread_roots(mesh: Mesh, count: int) -> list[RootedTree]:
-    """`count` trees that share the load.
+def spread_roots(mesh: Mesh, traffic: Sequence[float]) -> list[RootedTree]:
+    """A tree for each part of the traffic, so that they share the load.
 
-    The best comes first, then each time the one that leaves the busiest link of all least busy. Only trees
-    with paths at most `STRETCH` times as long as the best tree's take part; one may come again.
+    The heaviest part has the best tree, then each in turn the one that leaves the busiest link of all least busy. Only
+    trees with paths at most `STRETCH` times as long as the best tree's take part; one may come again.
     """
     ranked = rank_roots(mesh)
     short = [candidate for candidate in ranked if candidate.length_ns <= STRETCH * ranked[0].length_ns]
-    loads = np.stack([candidate.loads for candidate in short])
-    total = loads[0].copy()
-    chosen = [short[0].tree]
-    while len(chosen) < count:
-        after = loads + total
-        busiest = after.max(axis=1, initial=0)
-        # Where the busiest link stays as it is, evenness decides; among equals the better tree comes first.
-        unevenness = (after.astype(np.float64) ** 2).sum(axis=1)
-        pick = int(np.lexsort((unevenness, busiest))[0])
-        total += loads[pick]
-        chosen.append(short[pick].tree)
-    return chosen
+    loads = np.stack([candidate.loads for candidate in short]).astype(np.float64)
+    total = np.zeros(loads.shape[1])
+    chosen: dict[int, RootedTree] = {}
+    for part in sorted(range(len(traffic)), key=lambda part: -traffic[part]):
+        pick = 0
+        if chosen:
+            after = traffic[part] * loads + total
+            busiest = after.max(axis=1, initial=0)
+            # Where the busiest link stays as it is, evenness decides; among equals the better tree comes first.
+            pick = int(np.lexsort(((after**2).sum(axis=1), busiest))[0])
+        total += traffic[part] * loads[pick]
+        chosen[part] = short[pick].tree
+    return [chosen[part] for part in range(len(traffic))]
 
 
 def _promising(mesh: Mesh) -> list[int]:

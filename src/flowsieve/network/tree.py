@@ -6,7 +6,7 @@ and nothing arrives twice (design: what keeps it correct, 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -152,7 +152,7 @@ class TreeMap:
 
     def __post_init__(self) -> None:
         parts = tuple(sorted(self.parts, key=lambda part: part[0]))
-        _check_partition([dz for dz, _ in parts])
+        check_partition([dz for dz, _ in parts])
         switches = set(parts[0][1].switches)
         for dz, tree in parts:
             if set(tree.switches) != switches:
@@ -176,11 +176,19 @@ class TreeMap:
             raise BadTopology(
                 f"the space cannot be spread over {n} trees; right are 1, 2, 4, 8, … up to {MAX_TREES}"
             )
-        mesh = Mesh.of(topology)
-        rooted = spread_roots(mesh, n)
-        named = {tree.root: _named(mesh, tree) for tree in rooted}
         length = n.bit_length() - 1
-        return cls(tuple((Dz(bits, length), named[tree.root]) for bits, tree in enumerate(rooted)))
+        return cls.over(topology, [Dz(bits, length) for bits in range(n)])
+
+    @classmethod
+    def over(cls, topology: Topology, parts: Sequence[Dz], traffic: Sequence[float] | None = None) -> TreeMap:
+        """A tree for each of these parts of the space; together they share the load of the links.
+
+        `traffic` is what to expect in each part, the same in all unless it is given.
+        """
+        mesh = Mesh.of(topology)
+        rooted = spread_roots(mesh, traffic or [1.0] * len(parts))
+        named = {tree.root: _named(mesh, tree) for tree in rooted}
+        return cls(tuple((dz, named[tree.root]) for dz, tree in zip(parts, rooted, strict=True)))
 
     def tree_of(self, dz: Dz) -> SpanningTree:
         """The tree of a dz that lies within one part."""
@@ -218,7 +226,7 @@ class TreeMap:
         return None
 
 
-def _check_partition(ordered: list[Dz]) -> None:
+def check_partition(ordered: list[Dz]) -> None:
     """Reject dz, given in their order, that leave out a part of the space or take one twice."""
     wrong = "the dz of a tree map partition the space, but"
     start = 0

@@ -23,13 +23,15 @@ NETWORK_KEYS = ("links", "topology", "hosts", "table_capacity", "tables", "trees
 class Network:
     """A topology and how tables are made on it.
 
-    `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane.
+    `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane. `trees` are
+    as many as there are partitions of the space, which so many `configurators` share.
     """
 
     topology: Topology
     capacity: int | None
     tables: Tables | None
     trees: int
+    configurators: int = 1
 
 
 def read_network(top: Section, switches: Iterable[str] | None = None) -> Network | None:

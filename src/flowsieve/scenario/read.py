@@ -15,6 +15,7 @@ from flowsieve.control.request import Request
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.network.topology import Topology
+from flowsieve.scenario.control_section import CONTROL, KEYS, divided, read_sharing
 from flowsieve.scenario.index_section import (
     IndexSection,
     LabelSection,
@@ -26,7 +27,7 @@ from flowsieve.scenario.index_section import (
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.request_files import RequestBook, parser_of, read_requests
 
-PARTS = ("schema", "index", "network", "step")
+PARTS = ("schema", "index", "network", "control", "step")
 STEP_KEYS = ("requests", "events")
 
 
@@ -50,7 +51,7 @@ class EventStep:
 Step = RequestStep | EventStep
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario(Network):
     """What to play: how packets are addressed, on which network, and what happens there."""
 
@@ -92,13 +93,16 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | Index
     index = read_contents(top)
     wires = read_network(top) if network else None
     files = list(_step_files(top)) if network else []
+    top.section(CONTROL).only(KEYS)
     if isinstance(index, IndexSection) and wires is not None:
         check_trees(top, wires, index)
+        wires = divided(top, wires, index)
         check_label_hosts(top, index, wires.topology)
         if index.labels is not None:
             check_label_room(top, wires, index.labels)
     elif isinstance(index, LabelSection) and wires is not None:
         check_labels(top, wires, index)
+        read_sharing(top)
     mistakes.check()
     assert index is not None
     if not network:

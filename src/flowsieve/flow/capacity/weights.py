@@ -42,14 +42,20 @@ class Weights:
         People subscribe to what happens: without a sample their interests are the best guess there is. Each
         weighs the same, spread over its dz by volume. Of very many, evenly chosen ones do.
         """
-        parts = [_whole(VOLUME if sample is None else THIN)]
+        return cls.of_events(interests, None if sample is None else events_of(sample))
+
+    @classmethod
+    def of_events(cls, interests: Sequence[DzSet], events: NDArray[np.uint64] | None) -> Weights:
+        """The same, given where the events of a sample fell (rows of hi, lo, sorted)."""
+        parts = [_whole(VOLUME if events is None else THIN)]
         if interests:
             parts.append(_spread(interests[:: max(1, len(interests) // MOST_INTERESTS)]))
         hi, lo, length, mass = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         rows = np.column_stack((hi, lo, length.astype(np.uint64)))
         order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
         sums = np.concatenate(([0.0], np.cumsum(mass[order])))
-        return cls(np.ascontiguousarray(rows[order]), sums, events_of(sample), len(interests))
+        fell = events_of(None) if events is None else events
+        return cls(np.ascontiguousarray(rows[order]), sums, fell, len(interests))
 
     @property
     def traffic(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64], float]:

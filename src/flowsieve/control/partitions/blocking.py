@@ -1,0 +1,177 @@
+"""Configurators as processes of whoever calls: orders go out, and the call returns when all are answered.
+
+For one caller that waits, such as a scenario that is played. A process that dies is replaced, and its work done again.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from types import TracebackType
+
+from flowsieve.control.partitions.decided_elsewhere import Interests
+from flowsieve.control.partitions.orders import Begin, Rows, answer_from_bytes, order_to_bytes
+from flowsieve.control.partitions.pool import Pool
+from flowsieve.control.partitions.wire import SIZE, length_of
+from flowsieve.errors import FlowsieveError, Refused
+from flowsieve.flow.diff import Change, Ports, joined
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.tables.compiler import Side, Tables
+from flowsieve.index.dz import Dz
+from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap
+
+MODULE = "flowsieve.control.partitions.process"
+MOST_DEATHS = 3  # in a row, without an answer in between
+READ_BYTES = 1 << 20
+LEAVING_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    process: subprocess.Popen[bytes]
+    connection: socket.socket
+    received: bytearray
+
+
+class ConfiguratorProcesses:
+    """Some configurators, for the time of a `with` block; they decide in the place of a state (`Deciders`)."""
+
+    def __init__(
+        self, number: int, tables: Tables = Tables.OVERLAY, events: Rows | None = None, slice_size: int = 500
+    ) -> None:
+        self.pool = Pool(slice_size)
+        self._number, self._tables, self._events = number, tables, events
+        self._processes: dict[str, _Process] = {}
+        self._names = count(1)
+        self._deaths = 0
+        self._untold: Mapping[str, list[Change]] = {}  # changes that came with a refusal
+        self._switches: tuple[str, ...] = ()
+
+    def __enter__(self) -> ConfiguratorProcesses:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def start(self) -> None:
+        """Start the processes."""
+        for _ in range(self._number):
+            self._start()
+
+    def end(self) -> None:
+        """End the processes, and wait until they have ended."""
+        for each in self._processes.values():
+            each.connection.close()  # it ends then
+        for each in self._processes.values():
+            try:
+                each.process.wait(LEAVING_SECONDS)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+        self._processes.clear()
+
+    # What a state asks.
+
+    def begin(
+        self, topology: Topology, trees: TreeMap, room: Mapping[str, int], interests: Interests
+    ) -> None:
+        self._switches = topology.switches
+        self.pool.begin(Begin(topology, trees, self._tables, room or None, self._events), interests)
+        self._untold = joined(self._untold, self._run())
+
+    def take(self, parts: Iterable[tuple[bool, Side, Interest]]) -> Mapping[str, list[Change]]:
+        self.pool.take(parts)
+        changes = joined(self._untold, self._run())
+        self._untold = {}
+        refused = [why for _, why in self.pool.decided() if why is not None]
+        if refused:
+            self._untold = changes
+            raise Refused(refused[0])
+        return changes
+
+    def rewire(self, trees: TreeMap) -> Mapping[str, list[Change]]:
+        self.pool.rewire(trees)
+        return self._run()
+
+    def bound(self, switch: str, room: int | None) -> Mapping[str, list[Change]]:
+        self.pool.bound(switch, room)
+        return self._run()
+
+    def table(self, switch: str) -> dict[Dz, Ports]:
+        return self.pool.aim(switch)
+
+    def size(self, switch: str) -> int:
+        return self.pool.size(switch)
+
+    def waste(self) -> dict[str, float]:
+        return self.pool.waste
+
+    # Processes.
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        name = f"c{next(self._names)}"
+        words = [sys.executable, "-m", MODULE, "--fd", str(theirs.fileno())]
+        process = subprocess.Popen(words, pass_fds=[theirs.fileno()])
+        theirs.close()
+        self._processes[name] = _Process(process, ours, bytearray())
+        self.pool.joined(name)
+
+    def _run(self) -> dict[str, list[Change]]:
+        """Have all decided that is to be; what tables change by."""
+        self._send()
+        while not self.pool.idle:
+            by_socket = {each.connection: name for name, each in self._processes.items()}
+            readable, _, _ = select.select(list(by_socket), [], [])
+            for connection in readable:
+                self._read(by_socket[connection])
+            self._send()
+        return self.pool.changes()
+
+    def _send(self) -> None:
+        while orders := self.pool.orders():
+            for name, serial, order in orders:
+                try:
+                    self._processes[name].connection.sendall(order_to_bytes(serial, order))
+                except KeyError:
+                    pass  # it died meanwhile
+                except OSError:
+                    self._replace(name)
+
+    def _read(self, name: str) -> None:
+        each = self._processes[name]
+        try:
+            data = each.connection.recv(READ_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            self._replace(name)
+            return
+        received = each.received
+        received += data
+        while len(received) >= SIZE and len(received) >= SIZE + (size := length_of(received[:SIZE])):
+            body = bytes(received[SIZE : SIZE + size])
+            del received[: SIZE + size]
+            self._deaths = 0
+            self.pool.answered(name, *answer_from_bytes(body))
+
+    def _replace(self, name: str) -> None:
+        """A configurator has died: another takes its place, and its work is done again."""
+        dead = self._processes.pop(name)
+        dead.connection.close()
+        dead.process.kill()
+        dead.process.wait()
+        self._deaths += 1
+        if self._deaths > MOST_DEATHS:
+            raise FlowsieveError("configurators die again and again, so nothing can be decided")
+        self._start()
+        self.pool.left(name)

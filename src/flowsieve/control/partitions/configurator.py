@@ -1,0 +1,241 @@
+"""A configurator: decides on the tables of the partitions that it owns, order by order. It touches no switch.
+
+What it decides is a function of the interests in its partitions, the trees and the room that it was given; so another
+that is given the same decides the same, and takes over without having spoken to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from flowsieve.control.partitions.orders import (
+    Answer,
+    Begin,
+    Bound,
+    Disown,
+    Key,
+    Order,
+    Own,
+    Part,
+    Ping,
+    Rewire,
+    Rows,
+    Take,
+    rows_from,
+)
+from flowsieve.errors import BadInput, Refused, TableFull
+from flowsieve.flow.capacity.fitted import FittedTables
+from flowsieve.flow.capacity.weights import Weights
+from flowsieve.flow.diff import Change
+from flowsieve.flow.interest import Interest
+from flowsieve.flow.tables import table_kernel as rows_of
+from flowsieve.flow.tables.compiler import Compiler, Side
+from flowsieve.index.dz import Dz
+
+WEIGHED_ANEW = 10  # weights are found anew once interests are more or fewer by one in so many
+
+
+class Configurator:
+    """`handle` orders one after the other. Before `Begin` it owns nothing, and there is nothing to decide."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Dz, int] = {}  # of the partitions that it owns
+        self._held: dict[Dz, dict[Key, Part]] = {}
+        self._events: Rows | None = None  # where events are expected to fall
+        self._weighed = 0  # interests that there were when weights were found
+        self._tables: FittedTables | None = None
+        self._switch: dict[str, int] = {}
+
+    def handle(self, order: Order) -> Answer:
+        """Do what an order says; what tables change by it."""
+        match order:
+            case Ping():
+                return Answer(self._nothing())
+            case Begin():
+                return self._begin(order)
+            case Own():
+                return self._own(order)
+            case Disown(partition):
+                return self._disown(partition)
+            case Take(numbers, parts):
+                return self._take(numbers, parts)
+            case Rewire(trees):
+                self._at_work.rewire(trees)
+                return self._answer(self._updated_anyway())
+            case Bound(room):
+                self._bound(room)
+                return self._answer(self._updated_anyway())
+
+    @property
+    def _at_work(self) -> FittedTables:
+        if self._tables is None:
+            raise BadInput("a configurator has to be told of the network first")
+        return self._tables
+
+    def _begin(self, order: Begin) -> Answer:
+        compiler = Compiler(order.topology, order.trees, order.tables)
+        self._tables = FittedTables(compiler, order.room)
+        self._events, self._weighed = order.events, 0
+        self._switch = {name: number for number, name in enumerate(order.topology.switches)}
+        self.numbers, self._held = {}, {}
+        return Answer(self._nothing())
+
+    def _own(self, order: Own) -> Answer:
+        for partition in order.numbers:
+            if partition in self.numbers:
+                raise BadInput(f"partition {str(partition)!r} is owned already")
+        before = self._at_work.compiler.visits
+        self.numbers |= order.numbers
+        self._held |= {partition: {} for partition in order.numbers}
+        for part in order.parts:
+            self._held[part.partition][part.key] = part
+        self._at_work.add([(_interest(part), part.side) for part in order.parts])
+        self._bound(order.room)
+        self._weigh()
+        return self._answer(self._updated_anyway(), before)
+
+    def _bound(self, room: Mapping[str, int | None]) -> None:
+        for switch, entries in room.items():
+            self._at_work.bound(switch, entries)
+
+    def _disown(self, partition: Dz) -> Answer:
+        """What goes from the tables goes over to the next owner: it is not told."""
+        if partition not in self.numbers:
+            return Answer(self._nothing())
+        del self.numbers[partition]
+        for part in self._held.pop(partition).values():
+            self._at_work.change(_interest(part), part.side, adding=False)
+        rows = self._updated_anyway()
+        return self._answer(rows[~_within(rows, partition)])
+
+    def _take(self, numbers: Mapping[Dz, int], parts: Sequence[Part]) -> Answer:
+        for partition, number in numbers.items():
+            if self.numbers.get(partition) != number:
+                raise BadInput(f"partition {str(partition)!r} is not owned under the number {number}")
+        before = self._at_work.compiler.visits
+        done = [self._count(part) for part in parts]
+        self._weigh()
+        try:
+            return self._answer(self._updated(), before)
+        except TableFull:
+            for part, was in zip(reversed(parts), reversed(done), strict=True):
+                self._uncount(part, was)
+        return self._one_by_one(parts, before)
+
+    def _one_by_one(self, parts: Sequence[Part], before: int) -> Answer:
+        """Serve what there is room for; removals succeed even over capacity."""
+        changes = [self._back()]
+        refused: dict[int, str] = {}
+        for at, part in enumerate(parts):
+            was = self._count(part)
+            try:
+                changes.append(self._updated())
+            except TableFull as reason:
+                if not part.adding:
+                    continue
+                refused[at] = str(reason)
+                self._uncount(part, was)
+                changes.append(self._back())
+        return self._answer(np.concatenate(changes), before, refused)
+
+    def _back(self) -> Rows:
+        """Tables as they were before something was tried that there is no room for; at worst nothing changes."""
+        try:
+            return self._updated()
+        except Refused:
+            return self._nothing()
+
+    def _count(self, part: Part) -> Part | None:
+        """Take up a part, or end it; what was there in its place. What is not there is not ended: it was refused."""
+        held = self._held[part.partition]
+        was = held.get(part.key)
+        if part.adding:
+            assert was is None, part
+            held[part.key] = part
+            self._at_work.change(_interest(part), part.side, adding=True)
+        elif was is not None:
+            del held[part.key]
+            self._at_work.change(_interest(was), part.side, adding=False)
+        return was
+
+    def _uncount(self, part: Part, was: Part | None) -> None:
+        held = self._held[part.partition]
+        if part.adding:
+            del held[part.key]
+            self._at_work.change(_interest(part), part.side, adding=False)
+        elif was is not None:
+            held[part.key] = was
+            self._at_work.change(_interest(was), part.side, adding=True)
+
+    # What changes.
+
+    def _updated(self) -> Rows:
+        """The net difference since the last one; TableFull where not even the coarsest table fits."""
+        tables = self._at_work
+        if not tables.bounded:
+            update = tables.compiler.update()
+            rows = update.rows.copy()
+            rows[:, rows_of.C_TRIE] //= np.uint64(update.partitions)
+            return rows
+        return self._rows_from(tables.update())
+
+    def _updated_anyway(self) -> Rows:
+        """The same; where a switch has no room for it, that is its own trouble alone."""
+        for _ in self._switch:
+            try:
+                return self._updated()
+            except TableFull as full:
+                self._at_work.bound(full.switch, None)
+        return self._updated()
+
+    def _rows_from(self, changes: dict[str, list[Change]]) -> Rows:
+        return rows_from(changes, self._switch, self._words)
+
+    def _nothing(self) -> Rows:
+        return np.zeros((0, rows_of.C_PORTS + 2 * self._words), np.uint64)
+
+    @property
+    def _words(self) -> int:
+        return 1 if self._tables is None else self._tables.compiler.words
+
+    def _answer(self, rows: Rows, before: int | None = None, refused: dict[int, str] | None = None) -> Answer:
+        tables = self._at_work
+        compiler = tables.compiler
+        needs = {switch: compiler.entries(switch) for switch in self._switch} if tables.bounded else {}
+        visits = 0 if before is None else compiler.visits - before
+        return Answer(rows, refused or {}, needs, tables.waste(), visits)
+
+    def _weigh(self) -> None:
+        """Now and then, if room is bounded, see where to expect events: subscriptions hint at it."""
+        tables = self._at_work
+        if not tables.bounded:
+            return
+        there = sum(map(len, self._held.values()))
+        if abs(there - self._weighed) * WEIGHED_ANEW > self._weighed:
+            self._weighed = there
+            subscribed = [
+                part.dz
+                for held in self._held.values()
+                for part in held.values()
+                if part.side is Side.SUBSCRIBER
+            ]
+            tables.weights = Weights.of_events(subscribed, self._events)
+
+
+def _interest(part: Part) -> Interest:
+    return Interest(part.id, part.endpoint, None, part.dz)
+
+
+def _within(rows: Rows, partition: Dz) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows are about entries of a partition."""
+    found = np.ones(len(rows), np.bool_)
+    first, length = partition.aligned, partition.length
+    for column, word, bits in (
+        (rows_of.C_HI, first >> 64, min(length, 64)),
+        (rows_of.C_LO, first & (2**64 - 1), max(0, length - 64)),
+    ):
+        if bits:
+            found &= rows[:, column] >> np.uint64(64 - bits) == np.uint64(word >> (64 - bits))
+    return found & (rows[:, rows_of.C_LEN] >= np.uint64(length))

@@ -1,0 +1,81 @@
+"""A switch's room shared out between configurators by what they need; the shares never add up to more than there is.
+
+Room goes over from one to another in two steps: those who have to do with less follow first, then the others get more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KEPT = 1  # entries of a share that a full table keeps free, for updates (flow.order)
+WORTH = 0.05  # by how much a share has to grow to be worth a change, where nothing is refused
+
+Room = dict[str, int]  # entries, by switch
+
+
+class RoomShares:
+    """How many entries each configurator may have at each switch; empty where nothing is bounded."""
+
+    def __init__(self, room: Mapping[str, int]) -> None:
+        self.room: Room = dict(room)
+        self._share: dict[str, Room] = {}  # by configurator
+        self._need: dict[str, Mapping[str, int]] = {}
+        self._waste: dict[str, Mapping[str, float]] = {}
+
+    def of(self, name: str) -> Room:
+        """The share of a configurator."""
+        return dict(self._share.get(name, {}))
+
+    def need(self, name: str, needs: Mapping[str, int], waste: Mapping[str, float]) -> None:
+        """A configurator tells what it would need for exact tables, and what it wastes since they are not."""
+        self._need[name], self._waste[name] = needs, waste
+
+    def left(self, name: str) -> None:
+        """A configurator is gone, and its share free."""
+        for book in (self._share, self._need, self._waste):
+            book.pop(name, None)
+
+    def grant(self, name: str, room: Mapping[str, int]) -> None:
+        """A configurator has these shares from now on."""
+        self._share.setdefault(name, {}).update(room)
+
+    @property
+    def waste(self) -> dict[str, float]:
+        """By switch, over all configurators."""
+        found: dict[str, float] = {}
+        for told in self._waste.values():
+            for switch, copies in told.items():
+                found[switch] = found.get(switch, 0.0) + copies
+        return found
+
+    def tight(self, owned: Mapping[str, int]) -> bool:
+        """Whether some configurator needs more than it has, and would get worthwhile more."""
+        targets = self.targets(owned, {})
+        return any(
+            self._need.get(name, {}).get(switch, 0) + KEPT > self._share.get(name, {}).get(switch, 0)
+            and target >= self._share.get(name, {}).get(switch, 0) * (1 + WORTH) + 1
+            for name, room in targets.items()
+            for switch, target in room.items()
+        )
+
+    def targets(self, owned: Mapping[str, int], more: Mapping[str, Mapping[str, int]]) -> dict[str, Room]:
+        """What each configurator is to have, given in how many partitions of its there is something.
+
+        `more` are the entries, by configurator, of partitions that come to it. A table takes an entry for each
+        partition at least; the rest is shared out by what is needed.
+        """
+        found: dict[str, Room] = {name: {} for name in owned}
+        for switch, room in self.room.items():
+            least = {name: min(count, room) + KEPT for name, count in owned.items()}
+            need = {
+                name: self._need.get(name, {}).get(switch, 0) + more.get(name, {}).get(switch, 0) + KEPT
+                for name in owned
+            }
+            want = {name: max(0, need[name] - least[name]) + 1 for name in owned}
+            spare, total = room - sum(least.values()), sum(want.values())
+            for name in owned:
+                if spare >= 0:
+                    found[name][switch] = least[name] + spare * want[name] // total
+                else:
+                    found[name][switch] = room * least[name] // sum(least.values())
+        return found

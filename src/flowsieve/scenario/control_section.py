@@ -1,0 +1,53 @@
+"""How the work of control is divided, from `[control]`: partitions of the space, and configurators that own them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowsieve.config.toml import Section
+from flowsieve.control.partitions.division import MOST_PARTITIONS, Division
+from flowsieve.scenario.index_section import IndexSection
+from flowsieve.scenario.network_section import Network
+
+CONTROL = "control"
+KEYS = ("partitions", "configurators")
+MOST_CONFIGURATORS = 64
+
+
+def read_sharing(top: Section) -> tuple[int | None, int]:
+    """Into how many partitions the space is divided, if that is said, and how many configurators own them."""
+    section = top.section(CONTROL)
+    partitions = section.whole("partitions", MOST_PARTITIONS)
+    configurators = section.whole("configurators", MOST_CONFIGURATORS)
+    for key, found, most in (
+        ("partitions", partitions, MOST_PARTITIONS),
+        ("configurators", configurators, MOST_CONFIGURATORS),
+    ):
+        if found == 0:
+            section.wrong(key, f"{key} is 0; right is a whole number from 1 to {most}")
+    configurators = configurators or 1
+    if partitions and configurators > partitions:
+        section.wrong(
+            "configurators",
+            f"{configurators} configurators cannot share {partitions} partitions; right are so many or fewer",
+        )
+    return partitions or None, configurators
+
+
+def divided(top: Section, network: Network, index: IndexSection) -> Network:
+    """The network with its space divided as the section says; labels are not divided, since nothing changes them."""
+    partitions, configurators = read_sharing(top)
+    if "trees" in top.section("network") and partitions is not None:
+        top.section(CONTROL).wrong(
+            "partitions", "every partition has a tree of its own, so right is without trees in [network]"
+        )
+    if partitions is None:
+        partitions = network.trees if network.trees > 1 else configurators
+    bits = index.plan.bits
+    if Division.even(partitions).depth > bits:
+        key = "partitions" if "partitions" in top.section(CONTROL) else "configurators"
+        top.section(CONTROL).wrong(
+            key,
+            f"{partitions} partitions need more bits than the {bits} of a dz; right are {2**bits} or fewer",
+        )
+    return replace(network, trees=partitions, configurators=configurators)
