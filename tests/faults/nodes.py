@@ -6,10 +6,11 @@ import asyncio
 import json
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import httpx
 from daemonic import Daemonic, ended, free_port
@@ -27,14 +28,16 @@ SHARED = """
 etcd = {etcd}
 name = "lab"
 node = "{node}"
+{more}
 """
+CONFIGURATORS = "partitions = 8\nconfigurators = 2"  # of each node
 
 
 class Node(Daemonic):
     """One of them."""
 
     def __init__(
-        self, lab: Lab, folder: Path, hatchery: Hatchery, name: str, wires: Sequence[TcpProxy]
+        self, lab: Lab, folder: Path, hatchery: Hatchery, name: str, wires: Sequence[TcpProxy], more: str
     ) -> None:
         folder.mkdir()
         super().__init__(lab, folder, hatchery)
@@ -45,7 +48,8 @@ class Node(Daemonic):
         self.control = ",".join(
             f"unix:{lab.requests.with_name(f'{each}-{lab.requests.name}')}" for each in NAMES
         )
-        self.configure(SHARED.format(etcd=json.dumps([each.address for each in wires]), node=name))
+        etcd = json.dumps([each.address for each in wires])
+        self.configure(SHARED.format(etcd=etcd, node=name, more=more))
 
     def share(self, other: Node) -> None:
         """Have the same applications, and what they logged."""
@@ -55,6 +59,16 @@ class Node(Daemonic):
         """Let nothing through between it and etcd, or everything again."""
         for wire in self._wires:
             wire.block(cut)
+
+    async def sharing(self) -> Mapping[str, Any]:
+        """Who owns which partition, and what waits for whom."""
+        found: Mapping[str, Any] = (await self.ask("/v1/status"))["control"]["sharing"]
+        return found
+
+    async def configurators(self) -> dict[str, int]:
+        """The processes of the configurators that decide for it, by what it calls them."""
+        names = (await self.sharing())["configurators"]
+        return {name: pid for name in names for pid in processes_named(name.partition("#")[0], self.folder)}
 
     async def leads(self) -> bool:
         """Whether it takes calls and is sure that it leads."""
@@ -96,7 +110,9 @@ class Nodes:
 
 
 @asynccontextmanager
-async def shared(topology: str, hatchery: Hatchery, seconds: float = 240.0) -> AsyncIterator[Nodes]:
+async def shared(
+    topology: str, hatchery: Hatchery, seconds: float = 240.0, more: str = ""
+) -> AsyncIterator[Nodes]:
     """A lab, an etcd, and two controllers that were begun; one of them leads."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fs-")))
@@ -108,7 +124,7 @@ async def shared(topology: str, hatchery: Hatchery, seconds: float = 240.0) -> A
             for wire in wires:
                 await wire.start()
                 stack.push_async_callback(wire.stop)
-            nodes.append(Node(lab, folder / name, hatchery, name, wires))
+            nodes.append(Node(lab, folder / name, hatchery, name, wires, more))
             node = nodes[-1]
             node.share(nodes[0])
             await stack.enter_async_context(ended(node, seconds))
@@ -121,3 +137,16 @@ async def frozen(node: Node, seconds: float) -> None:
     node.signal(signal.SIGSTOP)
     await asyncio.sleep(seconds)
     node.signal(signal.SIGCONT)
+
+
+def processes_named(name: str, folder: Path) -> list[int]:
+    """The configurators of a name that serve the nodes with configurations beside a folder."""
+    found = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            with suppress(OSError):
+                words = (each / "cmdline").read_bytes().split(b"\0")
+                ours = any(word.startswith(str(folder.parent).encode()) for word in words)
+                if ours and b"configurator" in words and name.encode() in words:
+                    found.append(int(each.name))
+    return found

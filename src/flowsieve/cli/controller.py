@@ -133,18 +133,20 @@ def controller(
 
 def status(control: Control = None, lab: LabName = None, as_json: Json = False) -> int:
     """Ask a controller how it stands; the exit status is 1 if something is not as it should be."""
-    from flowsieve.client.http_transport import HttpTransport
-
-    async def ask() -> dict[str, Any]:
-        transport = HttpTransport(control or f"unix:{chosen(lab).requests}")
-        try:
-            return dict(await transport.get("/v1/status"))
-        finally:
-            await transport.close()
-
-    found = asyncio.run(ask())
+    found = asyncio.run(asked_of(control, lab, "/v1/status"))
     view.answer(as_json, found, lambda: view.out.print(view.facts(_status_rows(found))))
     return 0 if found["ready"] else 1
+
+
+async def asked_of(control: str | None, lab: str | None, path: str) -> dict[str, Any]:
+    """What a controller answers to a question: the one at an address, or that of a lab."""
+    from flowsieve.client.http_transport import HttpTransport
+
+    transport = HttpTransport(control or f"unix:{chosen(lab).requests}")
+    try:
+        return dict(await transport.get(path))
+    finally:
+        await transport.close()
 
 
 def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
@@ -167,6 +169,8 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
 def _control_row(control: Mapping[str, Any]) -> str:
     others = [each["node"] for each in control["nodes"] if each["node"] != control["node"]]
     leads = "leads" if control["leads"] else f"may not lead: {control['doubt']}"
+    if (sharing := control.get("sharing")) is not None:
+        leads += f", {len(sharing['configurators'])} configurators decide"
     return f"node {control['node']} {leads}; " + (
         f"{view.few(others)} stand by" if others else "nobody stands by"
     )

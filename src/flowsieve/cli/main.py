@@ -16,6 +16,7 @@ import typer
 from flowsieve.cli import (
     advise,
     client,
+    control,
     controller,
     journal,
     lab,
@@ -37,7 +38,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (scenario, controller, journal, client, matcher, lab, pipeline, plan, sets, replay, advise):
+for family in (
+    scenario,
+    controller,
+    control,
+    journal,
+    client,
+    matcher,
+    lab,
+    pipeline,
+    plan,
+    sets,
+    replay,
+    advise,
+):
     family.add_to(app)
 
 

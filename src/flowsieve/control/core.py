@@ -10,6 +10,7 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
+from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver
 from flowsieve.flow.guard import Guard, GuardSettings, guard_of, labels_of
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
@@ -34,6 +35,40 @@ def no_detours(topology: Topology) -> int | None:
 def not_guarded(topology: Topology) -> GuardSettings | None:
     """For a network whose hosts are trusted."""
     return None
+
+
+class Deciding(Protocol):
+    """Those who decide on tables in the place of the state, where it does not."""
+
+    def attach(self, state: ControlState, ask: Callable[[Mapping[str, list[Change]]], None]) -> None:
+        """Decide for a state from now on, and have tables changed by what `ask` takes."""
+        ...
+
+    async def decided(self, key: tuple[Side, str]) -> None:
+        """Wait until all that was asked of an interest is decided; raises Refused where there is no room for it."""
+        ...
+
+    async def caught_up(self) -> None:
+        """Wait until all that was asked for so far is decided."""
+        ...
+
+    async def rewired(self) -> None:
+        """Wait until tables for the trees of now are decided."""
+        ...
+
+    async def known(self) -> None:
+        """Wait until it is known what tables should be; nothing may build on them before."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was asked for is decided."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is decided, if so."""
+        ...
 
 
 class Watcher(Protocol):
@@ -78,6 +113,7 @@ class Core:
     detour_room: DetourRoom = no_detours
     watcher: Watcher = field(default_factory=NoWatcher)
     tasks: Tasks = field(default_factory=Tasks)
+    deciding: Deciding | None = None  # None: the state decides
     unguarded: set[str] = field(default_factory=set)  # switches that did not take their guards
     silenced: set[str] = field(default_factory=set)  # hosts whose events are dropped at their ports
     formerly: SendPolicy | None = None  # what ports let in as well, until publishers know the policy of now

@@ -12,7 +12,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-from flowsieve.control.core import Core, DetourRoom, Guarding, NoWatcher, Watcher, no_detours, not_guarded
+from flowsieve.control.core import (
+    Core,
+    Deciding,
+    DetourRoom,
+    Guarding,
+    NoWatcher,
+    Watcher,
+    no_detours,
+    not_guarded,
+)
 from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.live_view import Installed, view_of
@@ -33,6 +42,7 @@ from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
+from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.interest import Interest
@@ -81,6 +91,7 @@ class Dispatcher:
         guarding: Guarding = not_guarded,
         detour_room: DetourRoom = no_detours,
         filter_lease: float = FILTER_LEASE_SECONDS,
+        deciding: Deciding | None = None,
     ) -> None:
         self.patience = patience
         self.filter_lease = (
@@ -97,8 +108,11 @@ class Dispatcher:
             guarding,
             detour_room,
             watcher or NoWatcher(),
+            deciding=deciding,
         )
         self._fleet = Fleet(core)
+        if deciding is not None:
+            deciding.attach(state, self._fleet.ask)
         self._failover = Failover(core, self._fleet)
         self._mender = Mender(core, self._fleet, self._failover, damping)
         self._hindrances = Hindrances(core, lambda: self.fences.closed | self.fences.closing)
@@ -160,7 +174,11 @@ class Dispatcher:
             self._steps.begin()
             for switch in state.topology.switches:
                 state.bloom.adopt(switch, before.label_entries(switch))
-        changes = state.changes_since(before.tables)
+        changes: Mapping[str, list[Change]] = {}
+        if self._core.deciding is not None:
+            self._core.deciding.attach(state, self._fleet.ask)
+        else:
+            changes = state.changes_since(before.tables)
         self._fleet.ask(changes)
         if self.publishers is not None:
             self.publishers.begin_anew()
@@ -216,7 +234,7 @@ class Dispatcher:
             if switches is None and not self.mended:
                 await self._mender.eased()
             else:
-                await self._fleet.reached(self.state.topology.switches if switches is None else switches)
+                await self._fleet.caught_up(self.state.topology.switches if switches is None else switches)
 
     @property
     def reachable(self) -> frozenset[str]:
@@ -359,7 +377,7 @@ class Dispatcher:
         """One proof, in a thread."""
         advertised, subscribed = dict(self.state.advertisements), dict(self.state.subscriptions)
         with suppress(TimeoutError, SwitchError, Refused):
-            await asyncio.wait_for(self._fleet.reached(self._fleet.reachable), SETTLING_SECONDS)
+            await asyncio.wait_for(self._fleet.caught_up(self._fleet.reachable), SETTLING_SECONDS)
         view = await self.view()
         standing = about(
             view,
@@ -383,9 +401,10 @@ class Dispatcher:
         other = [each for each in topology.switches if rows.get(each) != _row(topology, each)]
         for reconciler in self._fleet.grow({switch: deliveries.get(switch, {}) for switch in other}):
             self._core.tasks.start(reconciler.run())
-        self._fleet.ask(
-            state.changes_since({each: held for each, held in tables.items() if each not in other})
-        )
+        if self._core.deciding is None:  # else they tell, once they have gone over to it as well
+            self._fleet.ask(
+                state.changes_since({each: held for each, held in tables.items() if each not in other})
+            )
         self._fleet.guard_anew()  # how closely hosts are guarded may depend on how many there are
         self._failover.grow()
         self._mender.grow()

@@ -106,7 +106,7 @@ class Greeter:
 
         async def look() -> None:
             with suppress(SwitchError, Refused):
-                await self._fleet[switch].reached()
+                await self._fleet.caught_up([switch])
                 while any(switch in edge for edge in self._mender.blocked):
                     await self._mender.eased()
             self._looking.discard(switch)

@@ -171,8 +171,8 @@ class ControlState:
         served for themselves.
         """
         if trees is None and not self.found and not self._touched:
-            n = len(self.trees)
-            self.trees = TreeMap.spread(topology, n) if n > 1 else self._one_tree(topology)
+            several = len(self.trees) > 1
+            self.trees = TreeMap.over(topology, self.partitions) if several else self._one_tree(topology)
         there = edges_of(topology)
         self.down, self.fenced = self.down & there, self.fenced & there
         if trees is None:

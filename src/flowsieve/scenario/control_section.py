@@ -12,6 +12,7 @@ from flowsieve.scenario.network_section import Network
 CONTROL = "control"
 KEYS = ("partitions", "configurators")
 MOST_CONFIGURATORS = 64
+EACH = 8  # partitions of a configurator, unless told otherwise
 
 
 def read_sharing(top: Section) -> tuple[int | None, int]:
@@ -41,13 +42,26 @@ def divided(top: Section, network: Network, index: IndexSection) -> Network:
         top.section(CONTROL).wrong(
             "partitions", "every partition has a tree of its own, so right is without trees in [network]"
         )
-    if partitions is None:
-        partitions = network.trees if network.trees > 1 else configurators
+    check_division(top, partitions or configurators, index)
+    trees = partition_count(partitions, configurators, network.trees, index.plan.bits)
+    return replace(network, trees=trees, configurators=configurators)
+
+
+def check_division(top: Section, partitions: int, index: IndexSection) -> None:
+    """Partitions are told apart by the first bits of a dz."""
     bits = index.plan.bits
     if Division.even(partitions).depth > bits:
         key = "partitions" if "partitions" in top.section(CONTROL) else "configurators"
+        right = f"right are {2**bits} or fewer"
         top.section(CONTROL).wrong(
-            key,
-            f"{partitions} partitions need more bits than the {bits} of a dz; right are {2**bits} or fewer",
+            key, f"{partitions} partitions need more bits than the {bits} of a dz; {right}"
         )
-    return replace(network, trees=partitions, configurators=configurators)
+
+
+def partition_count(said: int | None, configurators: int, trees: int, bits: int) -> int:
+    """How many partitions there are, where that is not said: several for each configurator, so that some can move."""
+    if said is not None:
+        return said
+    if trees > 1 or configurators == 1:
+        return trees
+    return min(EACH * configurators, 1 << bits, MOST_PARTITIONS)

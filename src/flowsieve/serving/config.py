@@ -13,6 +13,7 @@ from flowsieve.config.toml import Section
 from flowsieve.content.schema import shown
 from flowsieve.control.core import DetourRoom, Guarding
 from flowsieve.control.discovery.discoverer import PUNTS as DISCOVERY_PUNTS
+from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
@@ -27,6 +28,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
+from flowsieve.scenario.control_section import check_division, partition_count
 from flowsieve.scenario.index_section import (
     LABELS,
     IndexSection,
@@ -182,10 +184,22 @@ class Config:
             label_hosts=index.label_hosts,
             policy=self.service.policy,
             bloom=index.bloom,
+            elsewhere=self.control.shared_out,
         )
-        if trees is None and network is not None and network.trees > 1:
-            trees = TreeMap.spread(topology, network.trees)
+        if trees is None and self.partitions > 1:
+            trees = partition_trees(topology, self.partitions, settings.sample)
         return ControlState(topology, index.plan, trees, settings)
+
+    @property
+    def partitions(self) -> int:
+        """Into how many parts the space is divided, each with a tree of its own."""
+        control, trees = self.control, self.network.trees if self.network is not None else 1
+        return partition_count(control.partitions, control.configurators, trees, self.index.plan.bits)
+
+    @property
+    def alone(self) -> Config:
+        """The same for a controller that decides on all tables itself."""
+        return replace(self, control=replace(self.control, partitions=self.partitions, configurators=1))
 
     def base(self, topology: Topology) -> str:
         """A name for what a journal is about: the same only for the same contents, network and addresses."""
@@ -223,6 +237,8 @@ def read_config(path: Path) -> Config:
     index = read_served(top)
     service = _read_service(top, read_policy(top, index.header if index is not None else None))
     control = read_control(top)
+    if index is not None:
+        _check_control(top, control, index)
     access = read_access(top, top.section(CONTROLLER))
     if access is not None:
         mistakes.check()
@@ -254,6 +270,20 @@ def read_config(path: Path) -> Config:
     assert network is not None
     found = _finds_links(top), _finds_hosts(top, network)
     return Config(path, index, network, service, access, *found, control)
+
+
+def _check_control(top: Section, control: ControlSettings, index: IndexSection) -> None:
+    section = top.section(CONTROL)
+    if index.header in LABEL_HEADERS or index.label_hosts is not None:
+        if control.shared_out:
+            right = "right is configurators = 1"
+            section.wrong("configurators", f"no request changes the tables of labels; {right}")
+        return
+    check_division(top, control.partitions or control.configurators, index)
+    if control.partitions is not None and "trees" in top.section("network"):
+        section.wrong(
+            "partitions", "every partition has a tree of its own, so right is without trees in [network]"
+        )
 
 
 def _finds_links(top: Section) -> bool:

@@ -1,4 +1,4 @@
-"""The section [control] of a configuration: whether the control plane is shared by several controllers, and how."""
+"""The section [control] of a configuration: how the work of control is divided, and who shares it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from flowsieve.config.toml import Section
 from flowsieve.content.schema import shown
 from flowsieve.control.shared.servers import Server
+from flowsieve.scenario.control_section import CONTROL as CONTROL
+from flowsieve.scenario.control_section import KEYS as SHARING_KEYS
+from flowsieve.scenario.control_section import read_sharing
 
-CONTROL = "control"
-KEYS = ("etcd", "name", "node", "lease")
+ETCD_KEYS = ("name", "node", "lease", "listen", "slice", "balance")
+KEYS = (*SHARING_KEYS, "etcd", *ETCD_KEYS)
+LARGEST_SLICE = 100_000
 LONGEST_LEASE = 60
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -21,13 +25,25 @@ class ControlSettings:
     """`etcd` are the servers that hold what controllers share, none where there is one controller.
 
     `name` tells this network from others in the same etcd, `node` this controller from others of the network; after
-    `lease` seconds of silence another takes over from it.
+    `lease` seconds of silence another takes over from it. The space is divided into `partitions`, if that is said,
+    which so many `configurators` of each controller share: they find the one that leads where it `listen`s, decide on
+    at most `slice_size` parts of requests as one difference, and hand partitions over as queues grow, if `balance`.
     """
 
     etcd: tuple[str, ...] = ()
     name: str = "flowsieve"
     node: str = ""
     lease: int = 1
+    partitions: int | None = None
+    configurators: int = 1
+    listen: str = "127.0.0.1"
+    slice_size: int = 500
+    balance: bool = True
+
+    @property
+    def shared_out(self) -> bool:
+        """Whether configurators decide on tables."""
+        return self.configurators > 1
 
 
 ALONE = ControlSettings()
@@ -38,7 +54,11 @@ def read_control(top: Section) -> ControlSettings:
     section = top.section(CONTROL)
     section.only(KEYS)
     etcd = _servers(section)
-    for key in KEYS[1:]:
+    partitions, configurators = read_sharing(top)
+    if configurators > 1 and not etcd:
+        right = 'right is etcd = ["127.0.0.1:2379"] too, or configurators = 1'
+        section.wrong("configurators", f"who owns which partition is kept in an etcd; {right}")
+    for key in ETCD_KEYS:
         if key in section and not etcd:
             section.wrong(
                 key, f'{key} is for controllers that share an etcd; right is etcd = ["127.0.0.1:2379"] too'
@@ -47,7 +67,31 @@ def read_control(top: Section) -> ControlSettings:
     if lease == 0:
         section.wrong("lease", f"lease is 0; right is a whole number of seconds from 1 to {LONGEST_LEASE}")
     name = _name(section, "name", top.path.stem if NAME.fullmatch(top.path.stem) else ALONE.name)
-    return ControlSettings(etcd, name, _name(section, "node", socket.gethostname()), lease or ALONE.lease)
+    size = section.whole("slice", LARGEST_SLICE)
+    if size == 0:
+        section.wrong("slice", f"slice is 0; right is a whole number from 1 to {LARGEST_SLICE}")
+    balance = section.table.get("balance", ALONE.balance)
+    if not isinstance(balance, bool):
+        section.wrong("balance", f"balance is {shown(balance)}; right is true or false")
+    return ControlSettings(
+        etcd,
+        name,
+        _name(section, "node", socket.gethostname()),
+        lease or ALONE.lease,
+        partitions,
+        configurators,
+        _listen(section),
+        size or ALONE.slice_size,
+        bool(balance),
+    )
+
+
+def _listen(section: Section) -> str:
+    found = section.text("listen", ALONE.listen) or ALONE.listen
+    host, colon, port = found.rpartition(":")
+    if colon and not (host and port.isdigit() and 0 < int(port) < 1 << 16):
+        section.wrong("listen", f"listen is {shown(found)}; right is an address, 127.0.0.1 or 127.0.0.1:7430")
+    return found
 
 
 def _servers(section: Section) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ import gc
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -19,9 +19,13 @@ from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Allowed, Found, Past
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import snapshot
+from flowsieve.control.partitions.configurators import Configurators, SharingSettings
+from flowsieve.control.partitions.ownership import Ownership
 from flowsieve.control.repair.damping import DampingSettings
+from flowsieve.control.state import ControlState
 from flowsieve.control.switches.switch_log import SwitchLog
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
+from flowsieve.flow.capacity.weights import events_of
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.event_secret import EventSecret
@@ -34,6 +38,7 @@ from flowsieve.serving.chores import Chore, at_work
 from flowsieve.serving.chosen_sets import first_entries, other_sets
 from flowsieve.serving.collector import pass_over_what_is_there
 from flowsieve.serving.config import Config, read_config
+from flowsieve.serving.configuring import orders_secret, own_configurators
 from flowsieve.serving.descriptors import raise_limit
 from flowsieve.serving.event_router import EventRouter, packets_to
 from flowsieve.serving.http.app import taking_calls
@@ -73,6 +78,14 @@ class Daemon:
     memory: Memory
     keys: KeyRotation | None = None  # without it, events are not signed
     explorer: Explorer | None = None
+    configurators: Configurators | None = None  # without them, it decides on all tables itself
+
+    async def control(self) -> Mapping[str, Any] | None:
+        """Who shares the work of control; None if nobody does."""
+        told = None if self.memory.told is None else dict(await self.memory.told())
+        if self.configurators is not None:
+            told = {**(told or {}), "sharing": self.configurators.told()}
+        return told
 
     async def reload(self) -> int:
         """Take up what has changed in the configuration; returns how many flow operations follow.
@@ -171,6 +184,7 @@ async def serving(
         tokens = Tokens(secret, state.topology, ledger.homes)
         site.tell_tokens(tokens)
         site.announce()
+        configurators = _configurators(config, state, memory.ownership, secret)
         fabric = site.fabric(router, remembered.claim)
         switches = NumberedSwitches(fabric, lambda: dispatcher.state.topology)
         dispatcher = Dispatcher(
@@ -187,11 +201,17 @@ async def serving(
             guarding=config.guarding(partial(site.sources, family=config.index.encoding.family)),
             detour_room=config.detour_room,
             filter_lease=filter_lease_of(service.lease),
+            deciding=configurators,
         )
         switch_log = SwitchLog()
         router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))
-        async with dispatcher, fabric, at_work(partial(_tell_standing_by, fabric, site)):
+        async with (
+            dispatcher,
+            configurators or nullcontext(),
+            fabric,
+            at_work(partial(_tell_standing_by, fabric, site)),
+        ):
             await _connected(dispatcher, fabric)
             keys = _keys(config, secret, dispatcher)
             calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric, memory)
@@ -217,6 +237,7 @@ async def serving(
                     daemon = Daemon(
                         config, site, dispatcher, calls, promises, metrics, discoverer, fabric, memory, keys
                     )
+                    daemon.configurators = configurators
                     daemon.tell_sets()
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
@@ -227,7 +248,7 @@ async def serving(
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
                         async with (
-                            taking_calls(calls, dispatcher, reserved, metrics, memory.told),
+                            taking_calls(calls, dispatcher, reserved, metrics, daemon.control),
                             at_work(*chores),
                         ):
                             pass_over_what_is_there()
@@ -240,6 +261,18 @@ async def serving(
         for each in reserved:
             each.close()
         await journal.close()
+
+
+def _configurators(
+    config: Config, state: ControlState, ownership: Ownership, secret: bytes
+) -> Configurators | None:
+    """Those who decide on tables, where this controller does not."""
+    control, sample = config.control, state.settings.sample
+    if not control.shared_out:
+        return None
+    settings = SharingSettings(control.configurators, control.slice_size, control.balance, control.listen)
+    events = None if sample is None else events_of(sample)
+    return Configurators(ownership, orders_secret(secret), settings, events)
 
 
 def _explorer(
@@ -343,8 +376,9 @@ async def serve(
             config = daemon.config
 
     try:
-        while await _before(stopped, memory.win()):
-            await _while_leading(lead(), memory.lost)
+        async with own_configurators(config.path, config.control):
+            while await _before(stopped, memory.win()):
+                await _while_leading(lead(), memory.lost)
     finally:
         await memory.leave()
 

@@ -19,6 +19,7 @@ from flowsieve.control.memory.journal import Journal, Past
 from flowsieve.control.memory.kept_claim import KeptClaim, Tenure, read_tenure, write_tenure
 from flowsieve.control.memory.recovery import recover
 from flowsieve.control.memory.sqlite_journal import SqliteJournal, look
+from flowsieve.control.partitions.ownership import Ownership, OwnOwnership, SharedOwnership
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, JournalError
@@ -79,6 +80,11 @@ class Memory(Protocol):
         """What tells of all controllers that share it; None if nobody else can."""
         ...
 
+    @property
+    def ownership(self) -> Ownership:
+        """Where it is kept who owns which partition."""
+        ...
+
     async def win(self) -> None:
         """Wait until this controller is the one that remembers."""
         ...
@@ -125,6 +131,10 @@ class OwnMemory:
     @property
     def lost(self) -> asyncio.Event:
         return self._never
+
+    @property
+    def ownership(self) -> Ownership:
+        return OwnOwnership()
 
     async def win(self) -> None:
         """Whoever opens the journal has it."""
@@ -193,6 +203,10 @@ class SharedMemory:
     @property
     def doubt(self) -> str | None:
         return self.leadership.doubt
+
+    @property
+    def ownership(self) -> Ownership:
+        return SharedOwnership(self.leadership)
 
     @property
     def told(self) -> Callable[[], Awaitable[Mapping[str, Any]]] | None:

@@ -48,6 +48,7 @@ async def would_change(config: Config, site: Site) -> dict[str, dict[str, int]]:
 
     A network that is yet to be found has no more in it than is known of it; what follows from finding it comes on top.
     """
+    config = config.alone
     past = await looked_at(config, site)
     if first := first_entries(config, past, site.topology):
         past = Past(None, first)

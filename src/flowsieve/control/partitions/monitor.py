@@ -25,12 +25,13 @@ Queues = Mapping[
 class MonitorSettings:
     """When somebody is overloaded.
 
-    `threshold`: how far beyond the mean, as a share of it. `least`: nobody with fewer requests waiting is.
-    `rest_seconds`: a partition that has moved stays for that long.
+    `threshold`: how far beyond the mean, as a share of it. `least`: nobody with fewer requests waiting is; a burst that
+    is served at once is no overload, and one request may have a part in each partition. `rest_seconds`: one that
+    has moved stays for that long.
     """
 
     threshold: float = 0.25
-    least: int = 32
+    least: int = 128
     rest_seconds: float = 5.0
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Monitor:
     """Observes queues from time to time; each time, at most one partition should move.
 
     >>> a, b = Dz.parse("0"), Dz.parse("1")
-    >>> monitor = Monitor()
+    >>> monitor = Monitor(MonitorSettings(least=100))
     >>> monitor.observe(0.0, {"c1": {a: 50, b: 40}, "c2": {}})  # nobody knows yet whether it grows
     >>> monitor.observe(1.0, {"c1": {a: 60, b: 45}, "c2": {}})
     Migration(dz=Dz('0'), giver='c1', receiver='c2')

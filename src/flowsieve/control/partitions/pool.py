@@ -101,7 +101,7 @@ class Pool:
         self._shares = RoomShares({})
         self._units = count(1)
         self._open: dict[int, None] = {}  # what is not decided yet, the oldest first
-        self._last = 0
+        self._last = self._rewired = 0
         self._parts_left: dict[Key, int] = {}  # of requests
         self._refused: dict[Key, str] = {}
         self._tried_again: set[Key] = set()
@@ -124,10 +124,12 @@ class Pool:
         network: Begin,
         interests: Iterable[tuple[Side, Interest]],
         numbers: Mapping[Dz, int] | None = None,
+        *,
+        assign: bool = True,
     ) -> None:
         """Decide for this network, with all that is in force there; what was asked for before is part of that.
 
-        `numbers` are those that partitions had under others before.
+        `numbers` are those that partitions had under others before. With `assign`, those who are there own them.
         """
         if self._before is None:
             self._before = self._all_aims()
@@ -158,7 +160,7 @@ class Pool:
         names = list(self._members)
         for name in names:
             self._send_begin(name)
-        if names:
+        if assign:
             self.assign()
 
     def take(self, parts: Iterable[tuple[bool, Side, Interest]]) -> None:
@@ -189,6 +191,7 @@ class Pool:
         self._network = Begin(network.topology, trees, network.tables, network.room, network.events)
         for name in self._members:
             self._send(name, Rewire(trees), (self._unit(),))
+        self._rewired = self._last
 
     def bound(self, switch: str, room: int | None) -> None:
         """At a switch there is room for so many entries in all; None for any number."""
@@ -244,6 +247,23 @@ class Pool:
             if self.partitions[dz].owner is None:
                 self._give(self.partitions[dz], name)
         self._share_out()
+
+    def level(self, name: str) -> None:
+        """Let a configurator that came late own as much as the others, by what partitions weigh."""
+        weights = self.weights
+        loads = dict.fromkeys(self._members, 0.0)
+        for dz, each in self.partitions.items():
+            if (owner := each.going_to or each.owner) is not None:
+                loads[owner] += weights[dz]
+        fair = sum(loads.values()) / len(loads)
+        for giver in sorted(loads, key=lambda name: -loads[name]):
+            own = [dz for dz, each in self.partitions.items() if each.owner == giver and not each.going_to]
+            for dz in sorted(own, key=lambda dz: -weights[dz]):
+                gap = min(loads[giver] - fair, fair - loads[name])
+                if giver != name and weights[dz] <= gap:
+                    loads[giver] -= weights[dz]
+                    loads[name] += weights[dz]
+                    self.migrate(dz, name)
 
     def migrate(self, dz: Dz, name: str) -> None:
         """Have a partition owned by another, once what is under way there is decided; only that one waits."""
@@ -313,9 +333,14 @@ class Pool:
     # What there is to know.
 
     @property
+    def known(self) -> bool:
+        """Whether it is known what tables should be: each partition was taken up since all began."""
+        return self._before is None and self._network is not None
+
+    @property
     def ready(self) -> bool:
         """Whether every partition is owned, and its tables are known."""
-        return self._before is None and all(each.ready for each in self.partitions.values())
+        return self.known and all(each.ready for each in self.partitions.values())
 
     @property
     def idle(self) -> bool:
@@ -331,14 +356,23 @@ class Pool:
         """Whether all that was asked for up to there is decided."""
         return self.ready and (not self._open or next(iter(self._open)) > ticket)
 
+    @property
+    def rewiring(self) -> bool:
+        """Whether tables for the trees of now are yet to be decided."""
+        return not self.passed(self._rewired)
+
     def aim(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold, as far as it is decided."""
+        if self._before is not None:
+            return dict(self._before.get(switch, {}))
         found: dict[Dz, Ports] = {}
         for partition in self.partitions.values():
             found |= partition.aims.get(switch, {})
         return found
 
     def size(self, switch: str) -> int:
+        if self._before is not None:
+            return len(self._before.get(switch, {}))
         return sum(len(each.aims.get(switch, ())) for each in self.partitions.values())
 
     @property

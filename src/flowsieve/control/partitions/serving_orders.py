@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 from flowsieve.control.partitions.configurator import Configurator
 from flowsieve.control.partitions.orders import answer_to_bytes, order_from_bytes
@@ -24,14 +25,14 @@ class NotTrusted(FlowsieveError):
     """The other side does not know the secret."""
 
 
-def serve_orders(connection: socket.socket) -> None:
-    """Work until the dispatcher closes the connection."""
+def serve_orders(connection: socket.socket, still: Callable[[], bool] = lambda: True) -> None:
+    """Work until the dispatcher closes the connection, or is silent and does not count `still`."""
     configurator = Configurator()
     while True:
-        head = _received(connection, SIZE)
+        head = _received(connection, SIZE, still)
         if head is None:
             return
-        body = _received(connection, length_of(head))
+        body = _received(connection, length_of(head), still)
         if body is None:
             return
         serial, order = order_from_bytes(body)
@@ -48,12 +49,19 @@ def greet(connection: socket.socket, secret: bytes, name: str) -> None:
     connection.sendall(configurator_proof(secret, answer[:NONCE], own))
 
 
-def _received(connection: socket.socket, size: int) -> bytes | None:
-    """So many bytes; None where the other side is gone."""
+def _received(
+    connection: socket.socket, size: int, still: Callable[[], bool] = lambda: False
+) -> bytes | None:
+    """So many bytes; None where the other side is gone, or silent and does not count `still`."""
     found = bytearray(size)
     view, at = memoryview(found), 0
     while at < size:
-        count = connection.recv_into(view[at:])
+        try:
+            count = connection.recv_into(view[at:])
+        except TimeoutError:
+            if still():
+                continue
+            return None
         if count == 0:
             return None
         at += count

@@ -362,7 +362,7 @@ class Mender:
         """Wait until both ends have acknowledged tables for the trees as they are; returns these."""
         while True:
             trees = self._core.state.trees
-            await asyncio.gather(*(self._fleet[end].reached() for end in sorted(edge)))
+            await self._fleet.caught_up(sorted(edge))
             if trees is self._core.state.trees:
                 return trees
 

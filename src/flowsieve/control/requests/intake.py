@@ -113,19 +113,26 @@ class Intake:
 
     def _take_slice(self, entries: Sequence[Asked]) -> Sequence[Taken]:
         state = self._core.state
-        ways: list[set[str]] = []
-        for entry in entries:
-            op = entry.request.op
-            ended = None if op.adding else state.interests(op.side).get(entry.request.id)
-            ways.append(set() if ended is None else self._dependencies.of(state, op.side, ended))
+        ways = [self._way_of_ended(entry.request) for entry in entries]
         outcome = state.step([entry.request for entry in entries])
         assert not outcome.refused, outcome.refused  # only what is bounded can be full
         for entry in entries:
             self._core.ledger.asked(entry.request, entry.origin)
         self._follow([entry.request for entry in entries], outcome)
-        return [Taken(outcome, way & outcome.changes.keys()) for way in ways]
+        return [Taken(outcome, self._changed(way, outcome)) for way in ways]
+
+    def _way_of_ended(self, request: Request) -> set[str]:
+        """The switches on the way of what a request ends."""
+        op, state = request.op, self._core.state
+        ended = None if op.adding else state.interests(op.side).get(request.id)
+        return set() if ended is None else self._dependencies.of(state, op.side, ended)
+
+    def _changed(self, way: set[str], outcome: Outcome) -> set[str]:
+        """Which of these switches have something to follow; any of them where others decide on it later."""
+        return way if self._core.deciding is not None else way & outcome.changes.keys()
 
     def _take_one(self, entry: Asked) -> Taken | BadInput:
+        way = self._way_of_ended(entry.request) if self._core.deciding is not None else set()
         try:
             outcome = self._core.state.step([entry.request])
         except BadInput as error:
@@ -133,7 +140,7 @@ class Intake:
         if not outcome.refused:
             self._core.ledger.asked(entry.request, entry.origin)
         self._follow([entry.request], outcome)
-        return Taken(outcome, outcome.changes.keys())
+        return Taken(outcome, way | outcome.changes.keys())
 
     def _follow(self, requests: Sequence[Request], outcome: Outcome) -> None:
         """Have switches and publishers follow what the state has decided."""
@@ -157,7 +164,11 @@ class Intake:
     async def _reached(self, request: Request, changed: Collection[str], steps: Collection[int]) -> None:
         """Wait for what changed for a request, and for what others before it still wait for on the same way."""
         side = request.op.side
+        if self._core.deciding is not None:
+            await self._core.deciding.decided((side, request.id))
         while True:
+            if self._core.deciding is not None:
+                await self._core.deciding.rewired()
             state = self._core.state
             trees, depends = state.trees, changed
             mine = state.interests(side).get(request.id) if request.op.adding else None
@@ -177,8 +188,10 @@ class Intake:
                 return
 
     def _excuse(self, patience: float) -> str:
-        troubles = list(self._fleet.troubles.items())[:3]
+        troubles, deciding = list(self._fleet.troubles.items())[:3], self._core.deciding
         waiting = [f"switch {switch}: {why}" for switch, why in troubles]
+        if deciding is not None and deciding.trouble is not None:
+            waiting.insert(0, deciding.trouble)
         waiting += [
             f"the link {name} carries nothing" for name in sorted(map(link_name, self._mender.blocked))[:3]
         ]

@@ -93,11 +93,19 @@ class Fleet:
 
     def settled_at(self, switches: Iterable[str] | None = None) -> bool:
         """Whether every switch, or each of some, has acknowledged all that it should hold."""
+        if self._core.deciding is not None and not self._core.deciding.idle:
+            return False
         return all(each.settled for each in (self if switches is None else map(self.__getitem__, switches)))
 
     def reached(self, switches: Iterable[str]) -> asyncio.Future[None]:
         """Done when these switches have acknowledged all that was asked for so far."""
         return all_reached([self[switch] for switch in switches])
+
+    async def caught_up(self, switches: Iterable[str]) -> None:
+        """Wait until these switches have acknowledged all that follows from what was asked for so far."""
+        if self._core.deciding is not None:
+            await self._core.deciding.caught_up()
+        await self.reached(switches)
 
     @property
     def troubles(self) -> dict[str, str]:

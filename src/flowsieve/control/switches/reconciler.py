@@ -137,6 +137,8 @@ class Reconciler:
         work, doubts, strays, known = self.work, self._doubts, [], self.work.known
         why = self.trouble
         if not known:
+            if core.deciding is not None:
+                await core.deciding.known()
             flows = await core.switches.read(self.switch)
             if self._doubts != doubts:
                 return

@@ -49,7 +49,7 @@ def make_app(
     calls: CallHandler,
     dispatcher: Dispatcher,
     metrics: Metrics | None = None,
-    shared: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
+    shared: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = None,
 ) -> FastAPI:
     """The application: one function for each path. `shared` tells of controllers that share the network, if some do."""
     app = FastAPI(title="flowsieve", description=__doc__)
@@ -92,8 +92,8 @@ def make_app(
     async def status() -> dict[str, Any]:
         """The controller and its network in a few figures, and what guards have refused of hosts."""
         found = views.status(dispatcher, metrics.floods if metrics is not None else {})
-        if shared is not None:
-            found["control"] = await shared()
+        if shared is not None and (control := await shared()) is not None:
+            found["control"] = control
         return {**found, "guard": views.guard(dispatcher, await counts.now())}
 
     @app.get("/v1/topology")
@@ -151,7 +151,7 @@ async def taking_calls(
     dispatcher: Dispatcher,
     addresses: Sequence[str | ReservedAddress],
     metrics: Metrics | None = None,
-    shared: Callable[[], Awaitable[Mapping[str, Any]]] | None = None,
+    shared: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Take calls at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
