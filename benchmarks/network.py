@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.loads import Load
 from flowsieve.content.filter import Filter
 from flowsieve.control.controller import Controller
+from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.tables.compiler import Compiler, Side, Tables
@@ -19,7 +20,6 @@ from flowsieve.index.dzset import DzSet
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.generators import fat_tree
 from flowsieve.network.topology import Topology
-from flowsieve.network.tree import TreeMap, center_tree
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
 BUDGET = 32
@@ -73,12 +73,14 @@ class Churn:
     advertisers: int
     tables: Tables = Tables.OVERLAY
     seed: int = 1
+    partitions: int = 1
     compiler: Compiler = field(init=False)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._hosts = list(self.topology.hosts)
-        self.compiler = Compiler(self.topology, TreeMap.single(center_tree(self.topology)), self.tables)
+        trees = partition_trees(self.topology, self.partitions)
+        self.compiler = Compiler(self.topology, trees, self.tables)
         for host in self._random.sample(self._hosts, self.advertisers):
             self.compiler.change(host, Side.PUBLISHER, DzSet.of(""), adding=True)
         self._there: list[tuple[str, DzSet]] = []

@@ -17,9 +17,11 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import Past
 from flowsieve.control.memory.recovery import recover, snapshot
+from flowsieve.control.partitions.configurator import decide_once
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.dzset import DzSet, union
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.kd import KdPlan
 from flowsieve.index.plans.learned import AdaptivePlan, LevelwisePlan
@@ -87,6 +89,7 @@ def warm() -> None:
         for cover in (other.cover(wanted, 8), other.cover(wanted, 8, sample), other.cover(wanted, 0)):
             assert other.touches(wanted, cover).all()
         assert other.count_cover(wanted) and len(other.encode_batch(events).hi)
+    _warm_sharing()
     _warm_planning(events)
     _warm_replay(events)
     _warm_matcher(events)
@@ -95,6 +98,16 @@ def warm() -> None:
     sums = empty_sums(boxes)
     add_events(boxes, Matcher.of(boxes), events, sums)
     assert of_sums(boxes, sums).events == len(events)
+
+
+def _warm_sharing() -> None:
+    """What a controller asks of sets of dz, and what a configurator decides."""
+    one, other = DzSet.of("00", "101"), DzSet.of("001", "11")
+    assert one.overlaps(other) and not one.covers_set(other)
+    assert (one | other) - other == one - other and one & other == DzSet.of("001")
+    assert union([one, other]) == one | other
+    for room in (None, 4):
+        decide_once(room)
 
 
 def _warm_planning(events: EventBatch) -> None:

@@ -72,7 +72,7 @@ class House:
         for request, outcome in zip(some, outcomes, strict=True):
             if request.op.adding and not outcome.refused:
                 self._held.append((request.id, request.endpoint))
-        with dispatcher.supposed(self._addition("a price")):
+        with dispatcher.state.supposed(self._addition("a price")):
             pass
 
     def _request(self) -> Request:

@@ -131,13 +131,13 @@ class Core:
         publishers = (request.endpoint for request in requests if request.op.side is Side.PUBLISHER)
         return {topology.attached[host] for host in publishers}
 
-    def guard_of(self, switch: str) -> Guard:
-        """What a switch should take in, given what its hosts have advertised."""
-        topology = self.state.topology
+    def guard_of(self, switch: str, state: ControlState | None = None) -> Guard:
+        """What a switch should take in, given what its hosts have advertised, in the state of now or another."""
+        state = state or self.state
+        topology, policy = state.topology, state.settings.policy
         settings = self.guarding(topology) if switch not in self.unguarded else None
-        advertised = self.state.advertised_at(switch) if settings is not None else {}
+        advertised = state.advertised_at(switch) if settings is not None else {}
         advertised = {host: dz for host, dz in advertised.items() if host not in self.silenced}
-        state, policy = self.state, self.state.settings.policy
         if self.formerly is not None:
             policy |= self.formerly
         allowed = None if policy.open else labels_of(advertised, state.labels, policy)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 
 from flowsieve.control.core import (
@@ -26,6 +28,7 @@ from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.live_view import Installed, view_of
 from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
+from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.policy_change import go_over
 from flowsieve.control.publishers import Publishers
@@ -36,7 +39,7 @@ from flowsieve.control.repair.mender import Mender
 from flowsieve.control.request import Request
 from flowsieve.control.requests.intake import Intake
 from flowsieve.control.requests.ledger import Ledger
-from flowsieve.control.state import ControlState, Outcome
+from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
@@ -53,6 +56,7 @@ from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
+from flowsieve.network.tree import TreeMap
 from flowsieve.southbound.fabric import (
     LiveSwitches,
     SwitchEvent,
@@ -125,6 +129,9 @@ class Dispatcher:
             self._steps = FilterSteps(core, self._fleet, self.publishers, drain)
         self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers, self._steps)
         self._proof = SharedQuestion(self._prove)
+        self._twin: tuple[int, ControlState] | None = (
+            None  # for suppositions, and after which turn it was made
+        )
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
     @property
@@ -189,11 +196,19 @@ class Dispatcher:
         """Go on with a network that has all that this one has, and more; it is written down first."""
         await self.scribe.write(Found(topology), lambda: self._grow(topology, deliveries))
 
-    @contextmanager
-    def supposed(self, request: Request) -> Iterator[Outcome]:
-        """The state as if a request had been made, for the time of a `with` block in which nothing may be awaited."""
-        with self.state.supposed(request) as outcome:
-            yield outcome
+    async def supposing(self) -> ControlState:
+        """A state like the one of now that can be asked what a request would come to (`ControlState.supposed`).
+
+        Where others decide on tables, it is made for that, and kept until something changes.
+        """
+        if self._core.deciding is None:
+            return self.state
+        turns = self.scribe.turns
+        if self._twin is None or self._twin[0] != turns:
+            alone = replace(self.state.settings, elsewhere=False)
+            make = partial(_twin_of, self.state, alone)
+            self._twin = turns, await remade(lambda: self.state, self.ledger, make)
+        return self._twin[1]
 
     # What switches tell.
 
@@ -250,6 +265,14 @@ class Dispatcher:
     def at_rest(self) -> bool:
         """Whether all switches that can be asked have acknowledged all that they should hold."""
         return self._fleet.settled_at(self._fleet.reachable)
+
+    @property
+    def undecided(self) -> str | None:
+        """What is yet to be decided by those who decide on tables, if the state does not."""
+        deciding = self._core.deciding
+        if deciding is None or deciding.idle:
+            return None
+        return deciding.trouble or "configurators are at work"
 
     @property
     def suppressed(self) -> frozenset[Edge]:
@@ -315,9 +338,9 @@ class Dispatcher:
         """How many flow operations switches have acknowledged."""
         return self._fleet.operations
 
-    def guard_of(self, switch: str) -> Guard:
-        """What a switch should take in."""
-        return self._core.guard_of(switch)
+    def guard_of(self, switch: str, state: ControlState | None = None) -> Guard:
+        """What a switch should take in, by the state of now or another."""
+        return self._core.guard_of(switch, state)
 
     @property
     def guards(self) -> dict[str, Guard]:
@@ -416,6 +439,11 @@ class Dispatcher:
 def filter_lease_of(lease: float) -> float:
     """How long publishers may go on with what they hold of others' filters, where clients have such a lease."""
     return min(lease / LEASES, FILTER_LEASE_SECONDS)
+
+
+def _twin_of(state: ControlState, settings: Settings, trees: TreeMap | None = None) -> ControlState:
+    """A state for the same network without any request yet, under other settings."""
+    return ControlState(state.topology, state.plan, trees or state.trees, settings, state.owner)
 
 
 def _row(topology: Topology, switch: str) -> list[tuple[str, int]]:

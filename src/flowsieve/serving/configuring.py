@@ -20,15 +20,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowsieve.control.partitions.configurator import Configurator
-from flowsieve.control.partitions.orders import Begin, Own, Part, Take
+from flowsieve.control.partitions.configurator import decide_once
 from flowsieve.control.partitions.serving_orders import NotTrusted, greet, serve_orders
 from flowsieve.errors import BadInput, JournalError
-from flowsieve.flow.tables.compiler import Side
-from flowsieve.index.dz import WHOLE_SPACE
-from flowsieve.index.dzset import WHOLE
-from flowsieve.network.generators import line
-from flowsieve.network.tree import TreeMap, center_tree
 from flowsieve.serving.control_section import ControlSettings
 from flowsieve.tasks import Tasks
 
@@ -60,7 +54,7 @@ def decide(control: ControlSettings, name: str, with_parent: bool = False) -> No
     """Be a configurator for whoever leads, for ever; or until standard input ends, for one that a controller starts."""
     if with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    _warm()
+    decide_once()  # so that the kernels are there before somebody waits for them
     pause = FIRST_PAUSE_SECONDS
     while True:
         leader = asyncio.run(_leader(control))
@@ -111,17 +105,6 @@ def _end_with_parent() -> None:
         while os.read(sys.stdin.fileno(), 1024):
             pass
     os._exit(0)
-
-
-def _warm() -> None:
-    """Have the kernels loaded before somebody waits for them."""
-    network = line(2)
-    host = next(iter(network.hosts))
-    part = Part(True, Side.SUBSCRIBER, "warm", host, WHOLE_SPACE, WHOLE)
-    some = Configurator()
-    some.handle(Begin(network, TreeMap.single(center_tree(network))))
-    some.handle(Own({WHOLE_SPACE: 1}, [part]))
-    some.handle(Take({WHOLE_SPACE: 1}, [Part(False, Side.SUBSCRIBER, "warm", host, WHOLE_SPACE, WHOLE)]))
 
 
 @asynccontextmanager

@@ -341,6 +341,7 @@ def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer) -> Sour
         inband=lambda: asdict(inband.counters),
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
         floods=lambda: daemon.discoverer.floods,
+        sharing=None if daemon.configurators is None else daemon.configurators.told,
     )
 
 

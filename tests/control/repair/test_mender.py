@@ -80,7 +80,7 @@ class Followers(Fleet):
     def __getitem__(self, switch: str) -> Any:
         return self
 
-    async def reached(self) -> None:  # type: ignore[override]
+    async def reached(self, switches: object = ()) -> None:  # type: ignore[override]
         await self._repair.reached()
 
     def ask(self, changes: Mapping[str, list[Change]]) -> None:

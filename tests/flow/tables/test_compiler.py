@@ -303,3 +303,17 @@ def test_tables_do_not_depend_on_how_much_room_there_was_at_first(
         made.append((found, [compiler.table(switch) for switch in topology.switches]))
     assert made[0] == made[1]
     assert max(len(table) for table in made[0][1]) > 50
+
+
+@pytest.mark.parametrize("tables", Tables)
+def test_more_tries_change_at_once_than_the_arrays_have_room_for_at_first(tables: Tables) -> None:
+    """A trie that is one leaf has an entry, too, that needs its place among the changes."""
+    topology = fat_tree(4)
+    compiler = Compiler(topology, TreeMap.spread(topology, 256), tables)
+    first, *others = topology.hosts
+    for host in others:
+        compiler.change(host, Side.PUBLISHER, DzSet.of(""), adding=True)
+    compiler.change(first, Side.SUBSCRIBER, DzSet.of(""), adding=True)
+    update = compiler.update()
+    assert len(update) == sum(compiler.entries(switch) for switch in topology.switches) > 1024
+    assert compiler.update().operations() == {}

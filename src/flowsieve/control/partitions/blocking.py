@@ -16,7 +16,7 @@ from types import TracebackType
 
 from flowsieve.control.partitions.decided_elsewhere import Interests
 from flowsieve.control.partitions.orders import Begin, Rows, answer_from_bytes, order_to_bytes
-from flowsieve.control.partitions.pool import Pool
+from flowsieve.control.partitions.pool import ConfiguratorPool
 from flowsieve.control.partitions.wire import SIZE, length_of
 from flowsieve.errors import FlowsieveError, Refused
 from flowsieve.flow.diff import Change, Ports, joined
@@ -45,7 +45,7 @@ class ConfiguratorProcesses:
     def __init__(
         self, number: int, tables: Tables = Tables.OVERLAY, events: Rows | None = None, slice_size: int = 500
     ) -> None:
-        self.pool = Pool(slice_size)
+        self.pool = ConfiguratorPool(slice_size)
         self._number, self._tables, self._events = number, tables, events
         self._processes: dict[str, _Process] = {}
         self._names = count(1)

@@ -18,13 +18,18 @@ from flowsieve.control.partitions.orders import (
     Key,
     Order,
     Own,
-    Part,
     Ping,
+    RequestPart,
     Rewire,
     Rows,
     Take,
+    answer_from_bytes,
+    answer_to_bytes,
+    order_from_bytes,
+    order_to_bytes,
     rows_from,
 )
+from flowsieve.control.partitions.wire import SIZE
 from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import FittedTables
 from flowsieve.flow.capacity.weights import Weights
@@ -32,7 +37,10 @@ from flowsieve.flow.diff import Change
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables import table_kernel as rows_of
 from flowsieve.flow.tables.compiler import Compiler, Side
-from flowsieve.index.dz import Dz
+from flowsieve.index.dz import WHOLE_SPACE, Dz
+from flowsieve.index.dzset import WHOLE
+from flowsieve.network.generators import line
+from flowsieve.network.tree import TreeMap, center_tree
 
 WEIGHED_ANEW = 10  # weights are found anew once interests are more or fewer by one in so many
 
@@ -42,7 +50,7 @@ class Configurator:
 
     def __init__(self) -> None:
         self.numbers: dict[Dz, int] = {}  # of the partitions that it owns
-        self._held: dict[Dz, dict[Key, Part]] = {}
+        self._held: dict[Dz, dict[Key, RequestPart]] = {}
         self._events: Rows | None = None  # where events are expected to fall
         self._weighed = 0  # interests that there were when weights were found
         self._tables: FittedTables | None = None
@@ -110,7 +118,7 @@ class Configurator:
         rows = self._updated_anyway()
         return self._answer(rows[~_within(rows, partition)])
 
-    def _take(self, numbers: Mapping[Dz, int], parts: Sequence[Part]) -> Answer:
+    def _take(self, numbers: Mapping[Dz, int], parts: Sequence[RequestPart]) -> Answer:
         for partition, number in numbers.items():
             if self.numbers.get(partition) != number:
                 raise BadInput(f"partition {str(partition)!r} is not owned under the number {number}")
@@ -124,7 +132,7 @@ class Configurator:
                 self._uncount(part, was)
         return self._one_by_one(parts, before)
 
-    def _one_by_one(self, parts: Sequence[Part], before: int) -> Answer:
+    def _one_by_one(self, parts: Sequence[RequestPart], before: int) -> Answer:
         """Serve what there is room for; removals succeed even over capacity."""
         changes = [self._back()]
         refused: dict[int, str] = {}
@@ -147,7 +155,7 @@ class Configurator:
         except Refused:
             return self._nothing()
 
-    def _count(self, part: Part) -> Part | None:
+    def _count(self, part: RequestPart) -> RequestPart | None:
         """Take up a part, or end it; what was there in its place. What is not there is not ended: it was refused."""
         held = self._held[part.partition]
         was = held.get(part.key)
@@ -160,7 +168,7 @@ class Configurator:
             self._at_work.change(_interest(was), part.side, adding=False)
         return was
 
-    def _uncount(self, part: Part, was: Part | None) -> None:
+    def _uncount(self, part: RequestPart, was: RequestPart | None) -> None:
         held = self._held[part.partition]
         if part.adding:
             del held[part.key]
@@ -224,7 +232,7 @@ class Configurator:
             tables.weights = Weights.of_events(subscribed, self._events)
 
 
-def _interest(part: Part) -> Interest:
+def _interest(part: RequestPart) -> Interest:
     return Interest(part.id, part.endpoint, None, part.dz)
 
 
@@ -239,3 +247,21 @@ def _within(rows: Rows, partition: Dz) -> np.ndarray[tuple[int], np.dtype[np.boo
         if bits:
             found &= rows[:, column] >> np.uint64(64 - bits) == np.uint64(word >> (64 - bits))
     return found & (rows[:, rows_of.C_LEN] >= np.uint64(length))
+
+
+def decide_once(room: int | None = None) -> None:
+    """Go once through all that a configurator does, so that its kernels are there before somebody waits for them."""
+    network = line(2)
+    first, second = network.hosts
+    entries = None if room is None else dict.fromkeys(network.switches, room)
+    some, trees = Configurator(), TreeMap.single(center_tree(network))
+    for order in (
+        Begin(network, trees, room=entries),
+        Own({WHOLE_SPACE: 1}, [RequestPart(True, Side.PUBLISHER, "p", first, WHOLE_SPACE, WHOLE)]),
+        Take({WHOLE_SPACE: 1}, [RequestPart(True, Side.SUBSCRIBER, "s", second, WHOLE_SPACE, WHOLE)]),
+        Rewire(trees),
+        Take({WHOLE_SPACE: 1}, [RequestPart(False, Side.SUBSCRIBER, "s", second, WHOLE_SPACE, WHOLE)]),
+        Disown(WHOLE_SPACE),
+    ):
+        serial, sent = order_from_bytes(order_to_bytes(1, order)[SIZE:])
+        answer_from_bytes(answer_to_bytes(serial, some.handle(sent))[SIZE:])

@@ -29,7 +29,7 @@ from flowsieve.control.partitions.orders import (
     order_to_bytes,
 )
 from flowsieve.control.partitions.ownership import Ownership
-from flowsieve.control.partitions.pool import SLICE, Pool
+from flowsieve.control.partitions.pool import SLICE, ConfiguratorPool
 from flowsieve.control.partitions.wire import (
     HELLO,
     NONCE,
@@ -100,7 +100,7 @@ class Configurators:
     def __init__(
         self, ownership: Ownership, secret: bytes, settings: SharingSettings, events: Rows | None = None
     ) -> None:
-        self.pool = Pool(settings.slice_size)
+        self.pool = ConfiguratorPool(settings.slice_size)
         self.address = ""  # where configurators find this
         self.takeovers = 0
         self._ownership, self._secret, self._settings = ownership, secret, settings

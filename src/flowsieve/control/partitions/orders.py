@@ -33,7 +33,7 @@ _SIZE = 4  # bytes that tell the length of what follows
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """What of a request lies in one partition: an interest comes, or goes."""
 
     adding: bool
@@ -64,7 +64,7 @@ class Own:
     """Partitions are yours, each under its number; these interests are in force there, and there is so much room."""
 
     numbers: Mapping[Dz, int]
-    parts: Sequence[Part]
+    parts: Sequence[RequestPart]
     room: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ class Take:
     """Serve these as one slice; the numbers are those under which their partitions are yours."""
 
     numbers: Mapping[Dz, int]
-    parts: Sequence[Part]
+    parts: Sequence[RequestPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ def trees_from_json(data: Sequence[Any]) -> TreeMap:
     return TreeMap(tuple((Dz.parse(text), made[number]) for text, number in parts))
 
 
-def _parts_to_json(parts: Sequence[Part]) -> tuple[list[list[Any]], list[NDArray[Any]]]:
+def _parts_to_json(parts: Sequence[RequestPart]) -> tuple[list[list[Any]], list[NDArray[Any]]]:
     rows = [
         [part.adding, part.side.value, part.id, part.endpoint, str(part.partition), len(part.dz)]
         for part in parts
@@ -257,7 +257,7 @@ def _parts_to_json(parts: Sequence[Part]) -> tuple[list[list[Any]], list[NDArray
     return rows, [np.concatenate([getattr(dz, name) for dz in sets]) for name in ("hi", "lo", "length")]
 
 
-def _parts_from_json(rows: Sequence[Sequence[Any]], arrays: list[NDArray[Any]]) -> list[Part]:
+def _parts_from_json(rows: Sequence[Sequence[Any]], arrays: list[NDArray[Any]]) -> list[RequestPart]:
     if not rows:
         return []
     hi, lo, length = arrays
@@ -267,7 +267,7 @@ def _parts_from_json(rows: Sequence[Sequence[Any]], arrays: list[NDArray[Any]]) 
     for (adding, side, id, endpoint, partition, _), dz in zip(rows, sets, strict=True):
         if partition not in partitions:
             partitions[partition] = Dz.parse(partition)
-        made.append(Part(adding, Side(side), id, endpoint, partitions[partition], dz))
+        made.append(RequestPart(adding, Side(side), id, endpoint, partitions[partition], dz))
     return made
 
 

@@ -26,8 +26,8 @@ from flowsieve.control.partitions.orders import (
     Key,
     Order,
     Own,
-    Part,
     Ping,
+    RequestPart,
     Rewire,
     Take,
 )
@@ -56,8 +56,8 @@ class _Partition:
     ready: bool = False  # whether the owner has taken it up
     going_to: str | None = None  # who gets it once nothing of it is under way
     under_way: int = 0
-    held: dict[Key, Part] = field(default_factory=dict)
-    queue: deque[tuple[int, Part]] = field(default_factory=deque)
+    held: dict[Key, RequestPart] = field(default_factory=dict)
+    queue: deque[tuple[int, RequestPart]] = field(default_factory=deque)
     aims: Aims = field(default_factory=dict)
     taken: float = 0.0  # requests of late
 
@@ -86,7 +86,7 @@ class _Member:
     visits: int = 0
 
 
-class Pool:
+class ConfiguratorPool:
     """Partitions, and configurators that own them; see above."""
 
     def __init__(self, slice_size: int = SLICE) -> None:
@@ -145,7 +145,7 @@ class Pool:
         }
         for side, interest in interests:
             for dz, cut in self._division.cut(interest.dz):
-                part = Part(True, side, interest.id, interest.endpoint, dz, cut)
+                part = RequestPart(True, side, interest.id, interest.endpoint, dz, cut)
                 self.partitions[dz].held[part.key] = part
         for key in self._parts_left:  # they are in force, or ended, as all that was asked for
             self._tell(key)
@@ -172,7 +172,7 @@ class Pool:
             self._parts_left[key] = self._parts_left.get(key, 0) + len(cuts)
             for dz, cut in cuts:
                 partition = self.partitions[dz]
-                part = Part(adding, side, interest.id, interest.endpoint, dz, cut)
+                part = RequestPart(adding, side, interest.id, interest.endpoint, dz, cut)
                 partition.queue.append((self._unit(), part))
                 partition.taken += 1
                 if partition.owner is not None:
@@ -215,7 +215,7 @@ class Pool:
     def left(self, name: str) -> None:
         """A configurator is gone, or does not count any more: what it was at is done by others."""
         member = self._members.pop(name)
-        back: dict[Dz, list[tuple[int, Part]]] = {}
+        back: dict[Dz, list[tuple[int, RequestPart]]] = {}
         for sent in member.sent:
             if isinstance(sent.order, Take):
                 for unit, part in zip(sent.units, sent.order.parts, strict=True):
@@ -453,7 +453,7 @@ class Pool:
         member = self._members[name]
         while member.slices < AT_ONCE and member.waiting:
             numbers: dict[Dz, int] = {}
-            parts: list[Part] = []
+            parts: list[RequestPart] = []
             units: list[int] = []
             for dz in list(member.waiting):
                 partition = self.partitions[dz]
@@ -604,7 +604,7 @@ class Pool:
                 self._changes[switch] = joined({switch: there}, {switch: changes}).get(switch, [])
 
     def _served(self, member: _Member, sent: _Sent, order: Take, refused: Mapping[int, str]) -> None:
-        again: list[tuple[int, Part]] = []
+        again: list[tuple[int, RequestPart]] = []
         for at, (unit, part) in enumerate(zip(sent.units, order.parts, strict=True)):
             partition = self.partitions[part.partition]
             partition.under_way -= 1

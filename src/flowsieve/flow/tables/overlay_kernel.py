@@ -105,6 +105,7 @@ def settle_trie(nodes, changed, counters, trie, root, start, first, scratch, lab
         lo &= ~bit_lo
         settle(nodes, changed, counters, trie, pair, hi, lo, length, words, labels, LEFT_ONE)
         level -= 1
+    changed = with_room(changed, counters[OPS] + 1)
     read_value(nodes, root, words, labels, LEFT_ONE)
     labels[ABOVE, :] = ZERO
     settle(nodes, changed, counters, trie, root, hi, lo, start, words, labels, LEFT_ONE)

@@ -122,7 +122,8 @@ def make_app(
     @app.get("/v1/quote")
     async def quote(request: Request, host: str, filter: str, op: str = "sub") -> Response:
         """What a subscription (or, with op = adv, an advertisement) would cost, before it is made."""
-        return await answered(request, lambda: views.quote(dispatcher, host, filter, op))
+        supposing = await dispatcher.supposing()
+        return await answered(request, lambda: views.quote(dispatcher, host, filter, op, supposing))
 
     @app.post("/v1/explain", openapi_extra=_body("An event that a host would publish.", EXAMPLE_EVENT))
     async def explain(request: Request) -> Response:

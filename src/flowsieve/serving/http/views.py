@@ -12,6 +12,7 @@ from flowsieve.content.schema import is_unicode
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.request import Op, Request
+from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, nearest
 from flowsieve.flow.diff import growth
 from flowsieve.flow.entry import Flow
@@ -31,6 +32,8 @@ def health(dispatcher: Dispatcher) -> dict[str, Any]:
     troubles = {**dispatcher.hindrances, **dispatcher.troubles}
     if dispatcher.scribe.trouble is not None:
         troubles["journal"] = dispatcher.scribe.trouble
+    if dispatcher.undecided is not None:
+        troubles["control"] = dispatcher.undecided
     return {"ready": not troubles and dispatcher.mended, "mended": dispatcher.mended, "troubles": troubles}
 
 
@@ -150,12 +153,15 @@ def explanation(view: AnyView, host: str, values: Mapping[str, object]) -> dict[
     return found
 
 
-def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict[str, Any]:
+def quote(
+    dispatcher: Dispatcher, host: str, text: str, op: str = "sub", supposing: ControlState | None = None
+) -> dict[str, Any]:
     """What a subscription or an advertisement would cost in entries, the guard's too, without making it.
 
-    What bridges dead links at the switches concerned is there already, and all share it.
+    What bridges dead links at the switches concerned is there already, and all share it. It is tried in the state of
+    now, unless another is given for that.
     """
-    state = dispatcher.state
+    state = supposing or dispatcher.state
     check_host(state.topology, host)
     wanted = Filter.parse(text, state.plan.schema)
     if op not in QUOTED:
@@ -163,10 +169,10 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     there = state.interests(QUOTED[op].side)
     id = next(name for n in count() if (name := f"quote-{n}") not in there)
     request, home = Request(QUOTED[op], id, host, wanted), state.topology.attached[host]
-    guarded, tables = dispatcher.guard_of(home).entries, state.tables
-    with dispatcher.supposed(request) as outcome:
-        more = dispatcher.guard_of(home).entries - guarded
-        forbidden = forbidden_to(dispatcher, request)
+    guarded, tables = dispatcher.guard_of(home, state).entries, state.tables
+    with state.supposed(request) as outcome:
+        more = dispatcher.guard_of(home, state).entries - guarded
+        forbidden = forbidden_to(state, request)
         prices = {
             switch: _label_price(tables[switch], state.label_entries(switch))
             if state.labelled and not state.mixed
@@ -189,9 +195,8 @@ def quote(dispatcher: Dispatcher, host: str, text: str, op: str = "sub") -> dict
     }
 
 
-def forbidden_to(dispatcher: Dispatcher, request: Request) -> list[str]:
+def forbidden_to(state: ControlState, request: Request) -> list[str]:
     """The hosts that want what is asked for, or have it, and that a policy keeps from talking to the host that asks."""
-    state = dispatcher.state
     there = state.interests(request.op.side).get(request.id)
     if not state.labelled or there is None:
         return []

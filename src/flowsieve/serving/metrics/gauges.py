@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -28,6 +29,7 @@ class Sources:
     inband: Callable[[], Mapping[str, int]] = dict
     differences: Callable[[], Collection[Difference]] = tuple
     floods: Callable[[], Mapping[SwitchPort, float]] = dict
+    sharing: Callable[[], Mapping[str, Any]] | None = None
 
 
 class Gauges(Collector):
@@ -45,6 +47,8 @@ class Gauges(Collector):
             yield from _switches(self.sources)
             yield from _links(self.sources)
             yield from _service(self.sources)
+            if self.sources.sharing is not None:
+                yield from _sharing(self.sources.sharing())
 
 
 def _switches(sources: Sources) -> Iterator[Metric]:
@@ -114,6 +118,21 @@ def _service(sources: Sources) -> Iterator[Metric]:
         yield _one("clients", "Sessions of clients", sources.clients())
     if sources.journal_bytes is not None:
         yield _one("journal_bytes", "Size of the journal", sources.journal_bytes())
+
+
+def _sharing(told: Mapping[str, Any]) -> Iterator[Metric]:
+    owned = _gauge("partitions_owned", "Partitions that a configurator owns", "configurator")
+    waiting = _gauge("parts_waiting", "Parts of requests that wait for a configurator", "configurator")
+    for name, each in told["configurators"].items():
+        owned.add_metric([name], each["partitions"])
+        waiting.add_metric([name], each["waiting"])
+    yield from (owned, waiting)
+    unowned = sum(not each["ready"] for each in told["partitions"])
+    yield _one("partitions_not_taken_up", "Partitions that nobody decides on at the moment", unowned)
+    moved = "Partitions that went over to another configurator since the controller leads"
+    yield CounterMetricFamily("flowsieve_migrations", moved, told["migrations"])
+    lost = "Configurators that others took over from since the controller leads"
+    yield CounterMetricFamily("flowsieve_configurators_lost", lost, told["takeovers"])
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
