@@ -21,6 +21,7 @@ from benchmarks.loads import TOP, Load, boxes_around, schema_of
 from benchmarks.network import small_fat_tree
 from benchmarks.seed_loads import Chart, write
 from flowsieve.client.bloom_packets import bloom_packets
+from flowsieve.content.canonical import canonical
 from flowsieve.content.filter import Filter
 from flowsieve.control.bloom_controller import BloomController
 from flowsieve.control.request import Op, Request
@@ -110,8 +111,13 @@ def drawn(subscriptions: int, seed: int = 1) -> Interests:
 def book_of(labelling: BloomLabelling, pruned: str) -> FilterBook:
     """What tables and publishers know of filters with so much pruned."""
     if pruned == NONE:
+        # Numbers alone would have the same bits in all draws, and these would not be independent of each other.
         number, names = count(), dict[int, str]()
-        return FilterBook(labelling, lambda each: names.setdefault(id(each), f"{next(number)}"), Unrelated())
+
+        def name(each: Filter) -> str:
+            return names.setdefault(id(each), f"{next(number)} {canonical(each)}")
+
+        return FilterBook(labelling, name, Unrelated())
     return FilterBook(labelling, covering=Unrelated()) if pruned == IDENTICAL else FilterBook(labelling)
 
 
