@@ -229,3 +229,30 @@ def test_coarsened_tables_say_what_they_are_expected_to_waste() -> None:
     assert at.waste().keys() == {"s0", "s1", "s2"}
     assert 0 < at.waste()["s0"] < 1  # the others only pass on what it lets through
     assert state().waste() == {}
+
+
+def test_the_space_is_divided_otherwise_and_joined_again_with_the_tables_that_follow() -> None:
+    halves, eighths = [Dz.parse("0"), Dz.parse("1")], [Dz(n, 3) for n in range(8)]
+    one = state(ring(4), budget=0)
+    requests = [adv("p", "h0"), sub("wide", "h1", "True"), sub("s", "h2", "A < 70"), sub("t", "h3", "B == 3")]
+    one.step(requests)
+    whole, now = tables(one), tables(one)
+    for partitions in (halves, eighths, halves, [Dz(0, 0)]):
+        outcome = one.divide(partitions)
+        for switch, changes in outcome.changes.items():
+            apply_changes(now[switch], changes)
+        assert now == tables(one)
+        assert one.partitions == partitions
+        fresh = ControlState(one.topology, PLAN, one.trees, Settings(budget=0))
+        fresh.step(requests)
+        assert tables(fresh) == now
+    assert now == whole
+
+
+def test_what_is_on_several_trees_is_not_joined() -> None:
+    four = state(ring(4), trees=4)
+    four.step([adv("p"), sub("s", "h2", "True")])
+    before = tables(four)
+    assert len(four.trees.trees) > 1
+    assert four.divide([Dz(0, 0)]).changes == {}
+    assert (tables(four), len(four.partitions)) == (before, 4)

@@ -27,7 +27,7 @@ from flowsieve.control.core import (
 from flowsieve.control.filter_steps import FilterSteps
 from flowsieve.control.greeter import Greeter
 from flowsieve.control.live_view import Installed, view_of
-from flowsieve.control.memory.journal import Found, Journal, NoJournal, Origin
+from flowsieve.control.memory.journal import Divided, Found, Journal, NoJournal, Origin
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.policy_change import go_over
@@ -54,6 +54,7 @@ from flowsieve.flow.proof.proving import AnyView, about, proved
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
+from flowsieve.index.dz import Dz
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -195,6 +196,14 @@ class Dispatcher:
     async def grow(self, topology: Topology, deliveries: Mapping[str, Mapping[int, Deliver]]) -> None:
         """Go on with a network that has all that this one has, and more; it is written down first."""
         await self.scribe.write(Found(topology), lambda: self._grow(topology, deliveries))
+
+    async def divide(self, partitions: Sequence[Dz]) -> None:
+        """Have the space divided into these partitions, on the trees that there are; it is written down first."""
+
+        def work() -> None:
+            self._fleet.ask(self.state.divide(partitions).changes)
+
+        await self.scribe.write(Divided(tuple(partitions)), work)
 
     async def supposing(self) -> ControlState:
         """A state like the one of now that can be asked what a request would come to (`ControlState.supposed`).

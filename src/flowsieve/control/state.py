@@ -11,7 +11,7 @@ from flowsieve.control.request import Request
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.settings import Settings as Settings
-from flowsieve.errors import BadInput, Refused, TableFull
+from flowsieve.errors import BadInput, BadPlan, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change, Ports, joined
@@ -191,10 +191,37 @@ class ControlState:
             self._tables = self._made_tables()
             self._tables.add([(each, side) for side in Side for each in self.interests(side).values()])
             self._tables.told()  # it is the same as before
-        for switch, room in self.bounds.items():
-            self._tables.bound(switch, room)
+        self._bound_again()
         self._weigh()
         self._update_anyway()
+
+    def divide(self, partitions: Sequence[Dz]) -> Outcome:
+        """Divide the space into these partitions. Trees stay: what is joined has to be on one tree already.
+
+        Where it is not, since trees were mended meanwhile, nothing changes.
+        """
+        try:
+            trees = self.trees.divided(partitions)
+        except BadPlan:
+            return Outcome({})
+        if trees == self.trees:
+            return Outcome({})
+        before = {} if self.elsewhere is not None else self.tables
+        self.trees = trees
+        if self.elsewhere is not None:
+            room = self.settings.room(self.topology)
+            self.elsewhere.grow(self.topology, trees, room, self.all_interests())
+        else:
+            self._tables = self._made_tables()
+            self._tables.add([(each, side) for side, each in self.all_interests()])
+        self._bound_again()
+        self._weigh()
+        self._update_anyway()
+        return Outcome(self.changes_since(before))
+
+    def _bound_again(self) -> None:
+        for switch, room in self.bounds.items():
+            self._tables.bound(switch, room)
 
     def bound(self, switch: str, capacity: int | None) -> Outcome:
         """A switch was found to have room for so many entries; raises Refused where the coarsest table needs more.

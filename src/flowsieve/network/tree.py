@@ -205,6 +205,16 @@ class TreeMap:
         else:
             yield from ((inner, tree) for inner, tree in self.parts if dz.covers(inner))
 
+    def divided(self, parts: Sequence[Dz]) -> TreeMap:
+        """Other parts on the same trees; one that several parts become has to find them all on one tree."""
+        found = []
+        for part in parts:
+            trees = {tree for _, tree in self.split(part)}
+            if len(trees) != 1:
+                raise BadPlan(f"dz {str(part)!r} cannot be one part: it is served by several trees")
+            found.append((part, trees.pop()))
+        return TreeMap(tuple(found))
+
     @property
     def trees(self) -> tuple[SpanningTree, ...]:
         """The trees, each once."""

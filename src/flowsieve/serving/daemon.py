@@ -19,7 +19,7 @@ from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Allowed, Found, Past
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import snapshot
-from flowsieve.control.partitions.configurators import Configurators, SharingSettings
+from flowsieve.control.partitions.configurators import ADAPTATION_SECONDS, Configurators, SharingSettings
 from flowsieve.control.partitions.ownership import Ownership
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.state import ControlState
@@ -58,6 +58,7 @@ CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
 BOUNDED_ENTRIES = 100  # the same where requests are replayed one by one: for a capacity, or Bloom filters
 LOOK_SECONDS = 1.0
+LONGEST_PARTITION = 12  # bits
 LEAVING_SECONDS = 2.0  # in good order, once another controller leads
 # Objects, and rounds: requests leave few cycles, and a full collection is slow.
 COLLECT_AFTER = (20_000, 20, 50)
@@ -241,6 +242,8 @@ async def serving(
                     daemon.tell_sets()
                     metrics.watch(_sources(daemon, journal, inband))
                     chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
+                    if configurators is not None and config.control.balance:
+                        chores.append(partial(_divide, dispatcher, configurators))
                     if config.finds:
                         daemon.explorer = explorer
                         await _exploring(daemon, explorer)
@@ -270,7 +273,13 @@ def _configurators(
     control, sample = config.control, state.settings.sample
     if not control.shared_out:
         return None
-    settings = SharingSettings(control.configurators, control.slice_size, control.balance, control.listen)
+    settings = SharingSettings(
+        control.configurators,
+        control.slice_size,
+        control.balance,
+        control.listen,
+        min(LONGEST_PARTITION, config.index.plan.bits),
+    )
     events = None if sample is None else events_of(sample)
     return Configurators(ownership, orders_secret(secret), settings, events)
 
@@ -510,6 +519,19 @@ async def _keep_short(dispatcher: Dispatcher) -> None:
         most = BOUNDED_ENTRIES if state.bounded or state.bloom is not None else SNAPSHOT_ENTRIES
         if dispatcher.scribe.since_snapshot >= most:
             await _compact(dispatcher)
+
+
+async def _divide(dispatcher: Dispatcher, configurators: Configurators) -> None:
+    """Now and then, have the space divided by where requests are."""
+    while True:
+        await asyncio.sleep(ADAPTATION_SECONDS)
+        partitions = configurators.division()
+        if partitions is not None:
+            log.info("the space is divided into %d partitions, by where requests are", len(partitions))
+            try:
+                await dispatcher.divide(partitions)
+            except JournalError as error:
+                log.error("%s", error)
 
 
 async def _compact(dispatcher: Dispatcher) -> None:

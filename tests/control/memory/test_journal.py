@@ -14,6 +14,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import (
     Asked,
     Bounded,
+    Divided,
     Entry,
     Origin,
     Rewired,
@@ -21,6 +22,7 @@ from flowsieve.control.memory.journal import (
     entry_from_json,
     entry_to_json,
 )
+from flowsieve.control.partitions.division import Division
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import JournalError
 
@@ -44,6 +46,7 @@ entries = (
     | st.builds(Undone, requests(), origins, names, st.text())
     | st.builds(Rewired, st.frozensets(edges), st.none() | st.frozensets(edges))
     | st.builds(Bounded, names, st.integers(0) | st.none())
+    | st.builds(Divided, st.integers(1, 40).map(lambda n: Division.even(n).partitions))
 )
 
 

@@ -16,6 +16,7 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
 from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.send_policy import SendPolicy
+from flowsieve.index.dz import Dz
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
@@ -117,7 +118,14 @@ class Homed:
     number: int
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed | Allowed | Homed
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The space is divided into these partitions; each is on the tree that what it was made of was on."""
+
+    partitions: tuple[Dz, ...]
+
+
+Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed | Allowed | Homed | Divided
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -208,6 +216,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "allowed", "policy": policy.to_json()}
         case Homed(host, switch, number):
             return {"kind": "homed", "host": host, "switch": switch, "number": number}
+        case Divided(partitions):
+            return {"kind": "divided", "partitions": list(map(str, partitions))}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -238,6 +248,8 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Allowed(SendPolicy.from_json(data["policy"]))
             case "homed":
                 return Homed(data["host"], data["switch"], int(data["number"]))
+            case "divided":
+                return Divided(tuple(map(Dz.parse, data["partitions"])))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")

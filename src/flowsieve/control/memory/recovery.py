@@ -13,6 +13,7 @@ from flowsieve.control.memory.journal import (
     Allowed,
     Asked,
     Bounded,
+    Divided,
     Entry,
     Found,
     Homed,
@@ -157,6 +158,8 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             ledger.allow(policy)
         case Homed(host, switch, number):
             ledger.homed(host, (switch, number))
+        case Divided(partitions):
+            state.divide(partitions)
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:

@@ -11,11 +11,13 @@ given the same requests.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flowsieve.errors import BadInput
 from flowsieve.index.dz import MAX_LENGTH, Dz
+
+MOST_STEPS = 8  # at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,40 @@ class Join:
     dz: Dz
 
 
+def redivided(
+    loads: Mapping[Dz, float],
+    spanning: Mapping[Dz, float],
+    settings: AdaptationSettings,
+    joinable: Callable[[Dz], bool],
+) -> tuple[Dz, ...] | None:
+    """The partitions after some steps at once, in their order; None if all is well as it is.
+
+    What the halves of a partition have is not known before they are there: each is taken to have half of it.
+    """
+    loads, spanning = dict(loads), dict(spanning)
+    before = set(loads)
+    for _ in range(MOST_STEPS):
+        match adapted(loads, spanning, settings, joinable):
+            case Split(dz):
+                load, over = loads.pop(dz), spanning.pop(dz, 0.0)
+                loads |= dict.fromkeys(dz.children, over + (load - over) / 2)
+                spanning |= dict.fromkeys(dz.children, over)
+            case Join(dz):
+                over = min(spanning.pop(child, 0.0) for child in dz.children)
+                loads[dz] = max(0.0, sum(loads.pop(child) for child in dz.children) - over)
+                spanning[dz] = over
+            case None:
+                break
+    return tuple(sorted(loads)) if loads.keys() != before else None
+
+
 def adapted(
-    loads: Mapping[Dz, float], spanning: Mapping[Dz, float], settings: AdaptationSettings
+    loads: Mapping[Dz, float],
+    spanning: Mapping[Dz, float],
+    settings: AdaptationSettings,
+    joinable: Callable[[Dz], bool] = lambda parent: True,
 ) -> Split | Join | None:
-    """The next step, if there is one.
+    """The next step, if there is one; what is not `joinable` is not joined.
 
     `loads` are the requests of the last period by partition, one that spans several counted in each. `spanning` is how
     many of them cover a partition wholly. Where it tells that also of the parent of two partitions, they are joined as
@@ -83,7 +115,7 @@ def adapted(
     >>> adapted(loads, {Dz.parse("11"): 80.0}, AdaptationSettings())
     Join(dz=Dz('0'))
     """
-    return _split(loads, spanning, settings) or _join(loads, spanning, settings)
+    return _split(loads, spanning, settings) or _join(loads, spanning, settings, joinable)
 
 
 def _split(
@@ -104,7 +136,10 @@ def _is_split(dz: Dz, load: float, spanning: float, fair: float, settings: Adapt
 
 
 def _join(
-    loads: Mapping[Dz, float], spanning: Mapping[Dz, float], settings: AdaptationSettings
+    loads: Mapping[Dz, float],
+    spanning: Mapping[Dz, float],
+    settings: AdaptationSettings,
+    joinable: Callable[[Dz], bool],
 ) -> Join | None:
     """Of the pairs that may be joined the one that has least."""
     if len(loads) <= (settings.configurators or 1):
@@ -114,7 +149,7 @@ def _join(
         for dz in loads
         if (parent := dz.parent) and all(child in loads for child in parent.children)
     }
-    found = [parent for parent in pairs if _is_joined(parent, loads, spanning, settings)]
+    found = [parent for parent in pairs if joinable(parent) and _is_joined(parent, loads, spanning, settings)]
     return Join(min(found, key=lambda dz: (pairs[dz], dz))) if found else None
 
 

@@ -16,6 +16,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
+from flowsieve.control.partitions.adaptation import AdaptationSettings, redivided
 from flowsieve.control.partitions.decided_elsewhere import Interests
 from flowsieve.control.partitions.monitor import Monitor
 from flowsieve.control.partitions.orders import (
@@ -61,6 +62,8 @@ ANSWER_SECONDS = 1.5  # for an order of every day
 BUILDING_SECONDS = 5.0  # for one that has tables made anew, and more with what is in them
 BUILDING_SECONDS_EACH = 0.005  # for an interest
 HALF_LIFE_SECONDS = 30.0  # of requests, in what a partition weighs
+ADAPTATION_SECONDS = 60.0  # from one look at how the space is divided to the next
+FEW_REQUESTS = 100  # of late, which say nothing about that
 MOST_STRANGERS = 16  # connections at a time that have not proved who they are
 
 Ask = Callable[[Mapping[str, list[Change]]], None]
@@ -70,13 +73,15 @@ Ask = Callable[[Mapping[str, list[Change]]], None]
 class SharingSettings:
     """How work is shared: by so many configurators (more may come), in slices of so many parts, balanced or not.
 
-    `address` is where the dispatcher listens for configurators, HOST or HOST:PORT.
+    `address` is where the dispatcher listens for configurators, HOST or HOST:PORT. No partition has more than `longest`
+    bits, however many requests there are.
     """
 
     configurators: int = 2
     slice_size: int = SLICE
     balance: bool = True
     address: str = "127.0.0.1"
+    longest: int = 12
 
 
 @dataclass(slots=True, eq=False)
@@ -212,7 +217,8 @@ class Configurators:
     def begin(
         self, topology: Topology, trees: TreeMap, room: Mapping[str, int], interests: Interests
     ) -> None:
-        """Go on with another network, or with the first one."""
+        """Go on with another network or division, or with the first one."""
+        self._monitor.forget()
         numbers, self._numbers = self._numbers, {}
         order = Begin(topology, trees, self._tables, room or None, self._events)
         self.pool.begin(order, interests, numbers or None, assign=self._begun)
@@ -401,6 +407,21 @@ class Configurators:
         self._news = asyncio.Event()
 
     # Watching.
+
+    def division(self) -> tuple[Dz, ...] | None:
+        """How the space had better be divided, given the requests of late; None if it is well as it is.
+
+        Only partitions on one tree are joined: for another tree it would take another tag.
+        """
+        pool, trees = self.pool, self.pool.trees
+        if trees is None or not pool.idle or sum(pool.requests.values()) < FEW_REQUESTS:
+            return None
+
+        def on_one_tree(parent: Dz) -> bool:
+            return len({tree for _, tree in trees.split(parent)}) == 1
+
+        settings = AdaptationSettings(longest=self._settings.longest, configurators=len(self._links))
+        return redivided(pool.requests, pool.spanning, settings, on_one_tree)
 
     async def _watch(self) -> None:
         """See to those who owe an answer for too long, and to those who have too much to do."""

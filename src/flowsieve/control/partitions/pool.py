@@ -60,6 +60,7 @@ class _Partition:
     queue: deque[tuple[int, RequestPart]] = field(default_factory=deque)
     aims: Aims = field(default_factory=dict)
     taken: float = 0.0  # requests of late
+    spanned: float = 0.0  # those of them that cover it wholly
 
     @property
     def weight(self) -> float:
@@ -175,6 +176,7 @@ class ConfiguratorPool:
                 part = RequestPart(adding, side, interest.id, interest.endpoint, dz, cut)
                 partition.queue.append((self._unit(), part))
                 partition.taken += 1
+                partition.spanned += cut.length[0] == dz.length
                 if partition.owner is not None:
                     self._members[partition.owner].waiting[dz] = None
                     touched[partition.owner] = None
@@ -310,7 +312,7 @@ class ConfiguratorPool:
         if isinstance(sent.order, Bound) and name in self._lowering:
             self._lowering.discard(name)
             self._raise()
-        if answer.needs:
+        if answer.needs or self._giving:  # a partition may have waited for this answer, to go over to another
             self._share_out()
         if name in self._members:
             self._pump(name)
@@ -403,6 +405,16 @@ class ConfiguratorPool:
         """What each partition weighs: requests of late, and a little for what is in force."""
         return {dz: each.weight for dz, each in self.partitions.items()}
 
+    @property
+    def requests(self) -> dict[Dz, float]:
+        """How many requests of late have a part in each partition."""
+        return {dz: each.taken for dz, each in self.partitions.items()}
+
+    @property
+    def spanning(self) -> dict[Dz, float]:
+        """How many of them cover it wholly: each costs an entry in every partition that it covers."""
+        return {dz: each.spanned for dz, each in self.partitions.items()}
+
     def work(self, name: str) -> tuple[int, int]:
         """How many parts a configurator has decided on, and how many regions it visited for that."""
         return self._members[name].answered, self._members[name].visits
@@ -416,6 +428,7 @@ class ConfiguratorPool:
         """Have requests count for less as time goes by."""
         for partition in self.partitions.values():
             partition.taken *= share
+            partition.spanned *= share
 
     # Orders.
 
@@ -572,8 +585,12 @@ class ConfiguratorPool:
         now = self._all_aims()
         for switch in before.keys() | now.keys():
             self._ask(switch, changes_between(before.get(switch, {}), now.get(switch, {})))
-        self._decided += self._held_back
-        self._held_back = []
+        held_back, self._held_back = self._held_back, []
+        for key, refused in held_back:
+            if key not in self._parts_left:
+                self._decided.append((key, refused))
+            elif refused is not None:  # more was asked of it meanwhile, and it is told once that is decided
+                self._refused[key] = refused
         self._share_out()
 
     def _follow(self, name: str, changes: Mapping[str, list[Change]]) -> None:
