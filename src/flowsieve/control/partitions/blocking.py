@@ -15,8 +15,9 @@ from itertools import count
 from types import TracebackType
 
 from flowsieve.control.partitions.decided_elsewhere import Interests
-from flowsieve.control.partitions.orders import Begin, Rows, answer_from_bytes, order_to_bytes
+from flowsieve.control.partitions.orders import Begin, answer_from_bytes, order_to_bytes
 from flowsieve.control.partitions.pool import ConfiguratorPool
+from flowsieve.control.partitions.table_rows import Rows
 from flowsieve.control.partitions.wire import SIZE, length_of
 from flowsieve.errors import FlowsieveError, Refused
 from flowsieve.flow.diff import Change, Ports, joined
@@ -86,12 +87,15 @@ class ConfiguratorProcesses:
     ) -> None:
         self._switches = topology.switches
         self.pool.begin(Begin(topology, trees, self._tables, room or None, self._events), interests)
-        self._untold = joined(self._untold, self._run())
+        self.work()
+        self._untold = joined(self._untold, self.pool.changes())
 
     def take(self, parts: Iterable[tuple[bool, Side, Interest]]) -> Mapping[str, list[Change]]:
         self.pool.take(parts)
-        changes = joined(self._untold, self._run())
-        self._untold = {}
+        self.work()
+        changes = self.pool.changes()
+        if self._untold:
+            changes, self._untold = joined(self._untold, changes), {}
         refused = [why for _, why in self.pool.decided() if why is not None]
         if refused:
             self._untold = changes
@@ -100,11 +104,13 @@ class ConfiguratorProcesses:
 
     def rewire(self, trees: TreeMap) -> Mapping[str, list[Change]]:
         self.pool.rewire(trees)
-        return self._run()
+        self.work()
+        return self.pool.changes()
 
     def bound(self, switch: str, room: int | None) -> Mapping[str, list[Change]]:
         self.pool.bound(switch, room)
-        return self._run()
+        self.work()
+        return self.pool.changes()
 
     def table(self, switch: str) -> dict[Dz, Ports]:
         return self.pool.aim(switch)
@@ -117,6 +123,11 @@ class ConfiguratorProcesses:
 
     # Processes.
 
+    @property
+    def connections(self) -> dict[int, socket.socket]:
+        """By the ids of the processes."""
+        return {each.process.pid: each.connection for each in self._processes.values()}
+
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         name = f"c{next(self._names)}"
@@ -126,8 +137,8 @@ class ConfiguratorProcesses:
         self._processes[name] = _Process(process, ours, bytearray())
         self.pool.joined(name)
 
-    def _run(self) -> dict[str, list[Change]]:
-        """Have all decided that is to be; what tables change by."""
+    def work(self) -> None:
+        """Have all decided that is to be."""
         self._send()
         while not self.pool.idle:
             by_socket = {each.connection: name for name, each in self._processes.items()}
@@ -135,7 +146,6 @@ class ConfiguratorProcesses:
             for connection in readable:
                 self._read(by_socket[connection])
             self._send()
-        return self.pool.changes()
 
     def _send(self) -> None:
         while orders := self.pool.orders():

@@ -21,22 +21,21 @@ from flowsieve.control.partitions.orders import (
     Ping,
     RequestPart,
     Rewire,
-    Rows,
     Take,
     answer_from_bytes,
     answer_to_bytes,
     order_from_bytes,
     order_to_bytes,
-    rows_from,
 )
+from flowsieve.control.partitions.table_rows import Rows, net, no_rows, rows_from, within
 from flowsieve.control.partitions.wire import SIZE
 from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.tables import table_kernel as rows_of
 from flowsieve.flow.tables.compiler import Compiler, Side
+from flowsieve.flow.tables.table_kernel import C_TRIE
 from flowsieve.index.dz import WHOLE_SPACE, Dz
 from flowsieve.index.dzset import WHOLE
 from flowsieve.network.generators import line
@@ -116,7 +115,7 @@ class Configurator:
         for part in self._held.pop(partition).values():
             self._at_work.change(_interest(part), part.side, adding=False)
         rows = self._updated_anyway()
-        return self._answer(rows[~_within(rows, partition)])
+        return self._answer(rows[~within(rows, partition)])
 
     def _take(self, numbers: Mapping[Dz, int], parts: Sequence[RequestPart]) -> Answer:
         for partition, number in numbers.items():
@@ -146,7 +145,7 @@ class Configurator:
                 refused[at] = str(reason)
                 self._uncount(part, was)
                 changes.append(self._back())
-        return self._answer(np.concatenate(changes), before, refused)
+        return self._answer(net(np.concatenate(changes)), before, refused)
 
     def _back(self) -> Rows:
         """Tables as they were before something was tried that there is no room for; at worst nothing changes."""
@@ -185,7 +184,7 @@ class Configurator:
         if not tables.bounded:
             update = tables.compiler.update()
             rows = update.rows.copy()
-            rows[:, rows_of.C_TRIE] //= np.uint64(update.partitions)
+            rows[:, C_TRIE] //= np.uint64(update.partitions)
             return rows
         return self._rows_from(tables.update())
 
@@ -202,7 +201,7 @@ class Configurator:
         return rows_from(changes, self._switch, self._words)
 
     def _nothing(self) -> Rows:
-        return np.zeros((0, rows_of.C_PORTS + 2 * self._words), np.uint64)
+        return no_rows(self._words)
 
     @property
     def _words(self) -> int:
@@ -234,19 +233,6 @@ class Configurator:
 
 def _interest(part: RequestPart) -> Interest:
     return Interest(part.id, part.endpoint, None, part.dz)
-
-
-def _within(rows: Rows, partition: Dz) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows are about entries of a partition."""
-    found = np.ones(len(rows), np.bool_)
-    first, length = partition.aligned, partition.length
-    for column, word, bits in (
-        (rows_of.C_HI, first >> 64, min(length, 64)),
-        (rows_of.C_LO, first & (2**64 - 1), max(0, length - 64)),
-    ):
-        if bits:
-            found &= rows[:, column] >> np.uint64(64 - bits) == np.uint64(word >> (64 - bits))
-    return found & (rows[:, rows_of.C_LEN] >= np.uint64(length))
 
 
 def decide_once(room: int | None = None) -> None:

@@ -25,12 +25,12 @@ from flowsieve.control.partitions.orders import (
     Order,
     Own,
     Rewire,
-    Rows,
     answer_from_bytes,
     order_to_bytes,
 )
 from flowsieve.control.partitions.ownership import Ownership
 from flowsieve.control.partitions.pool import SLICE, ConfiguratorPool
+from flowsieve.control.partitions.table_rows import Rows
 from flowsieve.control.partitions.wire import (
     HELLO,
     NONCE,

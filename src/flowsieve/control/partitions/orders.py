@@ -7,18 +7,16 @@ message is a JSON value, followed by arrays: dz and table rows are many.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flowsieve.control.partitions.table_rows import Rows
 from flowsieve.errors import BadInput
-from flowsieve.flow.diff import Change, Ports
-from flowsieve.flow.tables import table_kernel as rows_of
 from flowsieve.flow.tables.compiler import Side, Tables
-from flowsieve.flow.tables.table_update import TableUpdate
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
 from flowsieve.network.topology import Topology
@@ -26,7 +24,6 @@ from flowsieve.network.topology_json import topology_from_json, topology_to_json
 from flowsieve.network.tree import SpanningTree, TreeMap
 
 Key = tuple[Side, str]  # of an interest
-Rows = NDArray[np.uint64]
 
 LARGEST_MESSAGE = 1 << 30
 _SIZE = 4  # bytes that tell the length of what follows
@@ -119,29 +116,6 @@ class Answer:
     needs: Mapping[str, int] = field(default_factory=dict)
     waste: Mapping[str, float] = field(default_factory=dict)
     visits: int = 0
-
-    def changes(self, switches: Sequence[str]) -> dict[str, list[Change]]:
-        """By switch, given the names of all in their order."""
-        return TableUpdate(tuple(switches), 1, self.rows, np.zeros(0, np.int64)).by_switch()
-
-
-def rows_from(changes: Mapping[str, Iterable[Change]], number: Mapping[str, int], words: int) -> Rows:
-    """Changes as rows, with so many words for the ports of an entry."""
-    made: list[list[int]] = []
-    for switch, some in changes.items():
-        for dz, old, new in some:
-            aligned = dz.aligned
-            head = [number[switch], aligned >> 64, aligned & (2**64 - 1), dz.length]
-            head += [old is not None, new is not None]
-            made.append(head + _words(old, words) + _words(new, words))
-    return np.array(made, np.uint64).reshape(len(made), rows_of.C_PORTS + 2 * words)
-
-
-def _words(ports: Ports | None, words: int) -> list[int]:
-    found = [0] * words
-    for port in ports or ():
-        found[(port - 1) >> 6] |= 1 << ((port - 1) & 63)
-    return found
 
 
 # Bytes.

@@ -16,6 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
+from numpy.typing import NDArray
+
 from flowsieve.control.partitions.assignment import taken_over
 from flowsieve.control.partitions.division import Division
 from flowsieve.control.partitions.orders import (
@@ -32,18 +35,29 @@ from flowsieve.control.partitions.orders import (
     Take,
 )
 from flowsieve.control.partitions.room_shares import RoomShares
+from flowsieve.control.partitions.table_rows import (
+    Rows,
+    TableAims,
+    changes_of,
+    difference,
+    installed,
+    net,
+    no_rows,
+    places,
+    renumbered,
+    words_of,
+)
 from flowsieve.errors import BadInput
-from flowsieve.flow.diff import Change, Ports, changes_between, joined
+from flowsieve.flow.diff import Change, Ports
 from flowsieve.flow.interest import Interest
-from flowsieve.flow.tables.compiler import Side
+from flowsieve.flow.tables.compiler import Side, words_for
+from flowsieve.flow.tables.table_kernel import C_TRIE
 from flowsieve.index.dz import Dz
 from flowsieve.network.tree import TreeMap
 
 SLICE = 500  # parts that are decided as one difference
 AT_ONCE = 2  # slices that a configurator has before it, so that it never waits for the next
 HELD_WEIGHT = 0.01  # of an interest that is in force, beside a request that comes, in what a partition weighs
-
-Aims = dict[str, dict[Dz, Ports]]
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +72,6 @@ class _Partition:
     under_way: int = 0
     held: dict[Key, RequestPart] = field(default_factory=dict)
     queue: deque[tuple[int, RequestPart]] = field(default_factory=deque)
-    aims: Aims = field(default_factory=dict)
     taken: float = 0.0  # requests of late
     spanned: float = 0.0  # those of them that cover it wholly
 
@@ -99,6 +112,8 @@ class ConfiguratorPool:
         self._members: dict[str, _Member] = {}
         self._network: Begin | None = None
         self._division = Division.even(1)
+        self._switches: tuple[str, ...] = ()
+        self._number: dict[str, int] = {}
         self._shares = RoomShares({})
         self._units = count(1)
         self._open: dict[int, None] = {}  # what is not decided yet, the oldest first
@@ -110,11 +125,10 @@ class ConfiguratorPool:
         self._giving: dict[str, list[_Partition]] = {}  # partitions that wait for room where they go to
         self._lowering: set[str] = set()  # who has yet to make do with less
         self._raises: dict[str, dict[str, int]] = {}  # who gets more then
-        self._before: Aims | None = (
-            None  # what tables should have been, until all partitions are taken up anew
-        )
+        self._aims = TableAims()
+        self._before: Rows | None = None  # the aims of before, until all partitions are taken up anew
         self._orders: list[tuple[str, int, Order]] = []
-        self._changes: dict[str, list[Change]] = {}
+        self._changes: list[Rows] = []
         self._decided: list[tuple[Key, str | None]] = []
         self._held_back: list[tuple[Key, str | None]] = []  # decided while all begins anew
 
@@ -132,14 +146,18 @@ class ConfiguratorPool:
 
         `numbers` are those that partitions had under others before. With `assign`, those who are there own them.
         """
-        if self._before is None:
-            self._before = self._all_aims()
+        before = self._aims.rows() if self._before is None else self._before
+        numbered = {name: number for number, name in enumerate(network.topology.switches)}
         numbers = numbers or {dz: each.number for dz, each in self.partitions.items()}
         above = max(numbers.values(), default=0)
         loads = {dz: each.taken for dz, each in self.partitions.items()}
         self._network, self.trees = network, network.trees
         self._division = Division(tuple(dz for dz, _ in network.trees))
         self._shares = RoomShares(network.room or {})
+        words = words_for(network.topology)
+        stay = {old: numbered[name] for old, name in enumerate(self._switches) if name in numbered}
+        self._before, self._aims = renumbered(before, stay, words), TableAims(words)
+        self._switches, self._number = network.topology.switches, numbered
         self.partitions = {
             dz: _Partition(dz, numbers.get(dz, above), taken=loads.get(dz, 0.0))
             for dz in self._division.partitions
@@ -297,16 +315,15 @@ class ConfiguratorPool:
         member.visits += answer.visits
         if answer.needs:
             self._shares.need(name, answer.needs, answer.waste)
-        changes = answer.changes(self._network.topology.switches)
         match sent.order:
             case Own(numbers=numbers):
-                self._taken_up(name, numbers, changes)
+                self._taken_up(name, numbers, answer.rows)
             case Take():
                 member.slices -= 1
-                self._follow(name, changes)
+                self._follow(name, answer.rows)
                 self._served(member, sent, sent.order, answer.refused)
             case _:
-                self._follow(name, changes)
+                self._follow(name, answer.rows)
         if not isinstance(sent.order, Take):
             self._close(sent.units)
         if isinstance(sent.order, Bound) and name in self._lowering:
@@ -324,8 +341,14 @@ class ConfiguratorPool:
 
     def changes(self) -> dict[str, list[Change]]:
         """What tables have to change by; each is told once."""
-        found, self._changes = self._changes, {}
-        return found
+        return changes_of(self.change_rows(), self._switches)
+
+    def change_rows(self) -> Rows:
+        """The same as rows."""
+        found, self._changes = self._changes, []
+        if len(found) == 1:
+            return found[0]
+        return net(np.concatenate((no_rows(self._aims.words), *found)))
 
     def decided(self) -> list[tuple[Key, str | None]]:
         """The requests that are decided, and why one was refused; each is told once."""
@@ -365,17 +388,18 @@ class ConfiguratorPool:
 
     def aim(self, switch: str) -> dict[Dz, Ports]:
         """What a switch should hold, as far as it is decided."""
-        if self._before is not None:
-            return dict(self._before.get(switch, {}))
-        found: dict[Dz, Ports] = {}
-        for partition in self.partitions.values():
-            found |= partition.aims.get(switch, {})
-        return found
+        return self._known_aims.of(self._number[switch], self._switches)
 
     def size(self, switch: str) -> int:
-        if self._before is not None:
-            return len(self._before.get(switch, {}))
-        return sum(len(each.aims.get(switch, ())) for each in self.partitions.values())
+        return self._known_aims.size(self._number[switch])
+
+    @property
+    def _known_aims(self) -> TableAims:
+        if self._before is None:
+            return self._aims
+        found = TableAims(words_of(self._before))
+        found.add(self._before)
+        return found
 
     @property
     def waste(self) -> dict[str, float]:
@@ -512,11 +536,12 @@ class ConfiguratorPool:
         found: dict[str, dict[str, int]] = {}
         for name, partitions in self._giving.items():
             own = found.setdefault(name, {})
-            for partition in partitions:
-                for switch, aim in partition.aims.items():
-                    own[switch] = own.get(switch, 0) + len(aim)
-                for switch in self._shares.room:
-                    own[switch] = own.get(switch, 0) + len(partition.held)
+            rows = self._aims.rows()
+            come = rows[self._in([partition.dz for partition in partitions], rows)]
+            sizes = np.bincount(come[:, C_TRIE].astype(np.int64), minlength=len(self._switches))
+            held = sum(len(partition.held) for partition in partitions)
+            for switch in self._shares.room:
+                own[switch] = held + int(sizes[self._number[switch]])
         return found
 
     def _arrange(self, targets: Mapping[str, Mapping[str, int]]) -> None:
@@ -552,73 +577,61 @@ class ConfiguratorPool:
 
     # Answers.
 
-    def _taken_up(self, name: str, numbers: Mapping[Dz, int], changes: Mapping[str, list[Change]]) -> None:
+    def _taken_up(self, name: str, numbers: Mapping[Dz, int], rows: Rows) -> None:
         """A configurator has decided on all tables of partitions; they replace those of the owner before."""
-        new: dict[Dz, Aims] = {dz: {} for dz in numbers}
-        others: dict[str, list[Change]] = {}
-        for switch, some in changes.items():
-            for change in some:
-                dz = self._division.of_dz(change.dz)
-                if dz not in new:
-                    others.setdefault(switch, []).append(change)
-                elif change.new is not None:
-                    new[dz].setdefault(switch, {})[change.dz] = change.new
-        self._follow(name, others)
-        for dz, aims in new.items():
+        owned = []
+        for dz, number in numbers.items():
             partition = self.partitions.get(dz)
-            if partition is None or (partition.owner, partition.number) != (name, numbers[dz]):
+            if partition is None or (partition.owner, partition.number) != (name, number):
                 self.stale += 1
                 continue
-            before, partition.aims = partition.aims, aims
-            partition.ready = True
-            if self._before is None:
-                for switch in before.keys() | aims.keys():
-                    self._ask(switch, changes_between(before.get(switch, {}), aims.get(switch, {})))
-            self._await(partition)
+            owned.append(dz)
+        theirs = self._in(list(numbers), rows)
+        self._follow(name, rows[~theirs])
+        before = self._aims.rows()
+        changes = difference(before[self._in(owned, before)], installed(rows[self._in(owned, rows)]))
+        self._ask(changes)
+        for dz in owned:
+            self.partitions[dz].ready = True
         self._complete()
+        for dz in owned:
+            self._await(self.partitions[dz])
 
     def _complete(self) -> None:
-        """Once all partitions are taken up, tell how tables differ from what they should have been before."""
+        """Once all partitions are taken up, tell how tables differ from what they should have held before."""
         if self._before is None or not all(each.ready for each in self.partitions.values()):
             return
         before, self._before = self._before, None
-        now = self._all_aims()
-        for switch in before.keys() | now.keys():
-            self._ask(switch, changes_between(before.get(switch, {}), now.get(switch, {})))
-        held_back, self._held_back = self._held_back, []
-        for key, refused in held_back:
-            if key not in self._parts_left:
-                self._decided.append((key, refused))
-            elif refused is not None:  # more was asked of it meanwhile, and it is told once that is decided
-                self._refused[key] = refused
+        self._changes = [changes] if len(changes := difference(before, self._aims.rows())) else []
+        self._decided += self._held_back
+        self._held_back = []
         self._share_out()
 
-    def _follow(self, name: str, changes: Mapping[str, list[Change]]) -> None:
+    def _follow(self, name: str, rows: Rows) -> None:
         """Take over what an owner has decided; what others say of a partition does not count."""
-        of_dz = self._division.of_dz
-        for switch, some in changes.items():
-            counted: list[Change] = []
-            for change in some:
-                partition = self.partitions[of_dz(change.dz)]
-                if partition.owner != name:
-                    self.stale += 1
-                    continue
-                aim = partition.aims.setdefault(switch, {})
-                if change.new is None:
-                    aim.pop(change.dz, None)
-                else:
-                    aim[change.dz] = change.new
-                counted.append(change)
-            if self._before is None:
-                self._ask(switch, counted)
+        if not len(rows):
+            return
+        mine = [dz for dz, each in self.partitions.items() if each.owner == name]
+        counts = self._in(mine, rows)
+        if not counts.all():
+            self.stale += int((~counts).sum())
+            rows = rows[counts]
+        self._ask(rows)
 
-    def _ask(self, switch: str, changes: list[Change]) -> None:
-        if changes:
-            there = self._changes.get(switch)
-            if there is None:
-                self._changes[switch] = changes
-            else:
-                self._changes[switch] = joined({switch: there}, {switch: changes}).get(switch, [])
+    def _ask(self, rows: Rows) -> None:
+        """Have tables follow; while all begins anew, that is told in the end."""
+        if len(rows):
+            self._aims.add(rows)
+            if self._before is None:
+                self._changes.append(rows)
+
+    def _in(self, some: Sequence[Dz], rows: Rows) -> NDArray[np.bool_]:
+        """Which rows are about entries of some partitions."""
+        if len(some) == len(self.partitions):
+            return np.ones(len(rows), np.bool_)
+        chosen = set(some)
+        flags = np.array([dz in chosen for dz in self._division.partitions])
+        return flags[places(rows, self._division.partitions)]
 
     def _served(self, member: _Member, sent: _Sent, order: Take, refused: Mapping[int, str]) -> None:
         again: list[tuple[int, RequestPart]] = []
@@ -663,10 +676,3 @@ class ConfiguratorPool:
     def _close(self, units: Sequence[int]) -> None:
         for unit in units:
             self._open.pop(unit, None)
-
-    def _all_aims(self) -> Aims:
-        found: Aims = {}
-        for partition in self.partitions.values():
-            for switch, aim in partition.aims.items():
-                found.setdefault(switch, {}).update(aim)
-        return found

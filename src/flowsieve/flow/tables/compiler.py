@@ -56,6 +56,11 @@ class Side(Enum):
     __hash__ = object.__hash__  # there is one of each
 
 
+def words_for(topology: Topology) -> int:
+    """How many words of bits hold a set of ports of any switch."""
+    return max(1, *(-(-len(topology.neighbours(switch)) // 64) for switch in topology.switches))
+
+
 class TrieView(NamedTuple):
     """What a kernel needs to read one trie."""
 
@@ -93,7 +98,7 @@ class Compiler:
             for i, (name, at) in enumerate(topology.attached.items())
         }  # per endpoint: the first of its two tries of interests, its switch and its port there
         ports = max(len(topology.neighbours(switch)) for switch in topology.switches)
-        self.words = max(1, -(-ports // 64))
+        self.words = words_for(topology)
         self._lay_out(ports)
         self._make_store(ports)
 
