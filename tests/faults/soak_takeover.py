@@ -1,23 +1,25 @@
 """Controllers that share an etcd, and its servers, killed, stopped and cut off at random: `make soak FAULTS=200`.
 
-A round is a lab of its own, under traffic and a burst of requests, with two controllers and three servers of etcd. Ten
-faults hit them, some before the last one is over; then one more kill while nobody asks anything, when not one flow may
-change: so the tables are those that a controller makes from what etcd holds. A line of JSON per round tells what
-happened to it.
+A round is a lab of its own, under traffic and a burst of requests, with two controllers and three servers of etcd; in
+two rounds of three each controller has configurators that decide for it, and these are hit as well. Ten faults hit
+them, some before the last one is over; then one more kill while nobody asks anything, when not one flow may change: so
+the tables are those that a controller makes from what etcd holds. A line of JSON per round tells what happened to it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from burst import bursting
 from campaign import campaign
 from hatchery import Hatchery
-from nodes import Nodes, frozen, shared
+from nodes import CONFIGURATORS, Nodes, frozen, shared
 
 TOPOLOGIES = ("ring:6", "line:4", "grid:3,3")
 FAULTS_A_ROUND = 10
@@ -84,6 +86,29 @@ async def kill_a_machine(there: Nodes, dice: random.Random) -> None:
     hit.begin()
 
 
+async def kill_configurators(there: Nodes, dice: random.Random) -> None:
+    for pid in await _some_configurators(there, dice):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+async def stop_configurators(there: Nodes, dice: random.Random) -> None:
+    hit = await _some_configurators(there, dice)
+    for what in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in hit:
+            with suppress(ProcessLookupError):
+                os.kill(pid, what)
+        if what is signal.SIGSTOP:
+            await asyncio.sleep(dice.uniform(0.2, 4.0))
+
+
+async def _some_configurators(there: Nodes, dice: random.Random) -> list[int]:
+    """One of them, or all."""
+    found = sorted((await (await there.leader()).configurators()).values())
+    return found if dice.random() < 0.2 else dice.sample(found, min(1, len(found)))
+
+
+OF_CONFIGURATORS: tuple[Fault, ...] = (kill_configurators, stop_configurators)
 FAULTS: tuple[Fault, ...] = (
     kill_the_leader,
     kill_who_stands_by,
@@ -99,8 +124,11 @@ FAULTS: tuple[Fault, ...] = (
 async def one_round(seed: int, count: int, hatchery: Hatchery) -> dict[str, object]:
     """A lab, some faults, the judgement."""
     dice = random.Random(seed)
-    topology, faults = dice.choice(TOPOLOGIES), [dice.choice(FAULTS) for _ in range(count)]
-    async with shared(topology, hatchery, seconds=ROUND_SECONDS) as there:
+    topology, sharing = dice.choice(TOPOLOGIES), dice.random() < 2 / 3
+    choice = FAULTS + OF_CONFIGURATORS * 3 if sharing else FAULTS
+    faults = [dice.choice(choice) for _ in range(count)]
+    more = CONFIGURATORS if sharing else ""
+    async with shared(topology, hatchery, seconds=ROUND_SECONDS, more=more) as there:
         first = await there.leader()
         await first.populate()
         async with bursting(first, dice) as burst:
@@ -121,6 +149,7 @@ async def one_round(seed: int, count: int, hatchery: Hatchery) -> dict[str, obje
         return {
             "seed": seed,
             "topology": topology,
+            "configurators": sharing,
             "faults": [fault.__name__ for fault in faults],
             "answered": burst.answered,
             "asked_again": burst.again,
