@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ ACTIVE = (1_000, 4_000, 16_000)
 REQUESTS = 2_000
 RATE = {"zipf": 10_000, "narrow": 2_000}
 WARM = 20
+PARTITIONS, DIVIDED_ROUNDS = 64, 5
 UNCOMPILED_ACTIVE, UNCOMPILED_REQUESTS = 1_000, 30
 
 
@@ -41,9 +43,22 @@ def measured(churn: Churn, requests: int) -> dict[str, float]:
     }
 
 
-def fat_tree_case(load: str, active: int, requests: int, tables: Tables = Tables.OVERLAY) -> dict[str, float]:
+def fat_tree_case(
+    load: str, active: int, requests: int, tables: Tables = Tables.OVERLAY, partitions: int = 1
+) -> dict[str, float]:
     dz = dz_of(LOADS[load](active + requests + WARM, 0))
-    return measured(Churn(small_fat_tree(), dz, active, 16, tables), requests)
+    churn = Churn(small_fat_tree(), dz, active, 16, tables, partitions=partitions)
+    return measured(churn, requests)
+
+
+def divided(load: str) -> tuple[dict[str, float], float]:
+    """The space in 64 partitions, each with a tree, in one process; the median of what that is against one, in turn."""
+    found, gains = {}, []
+    for _ in range(DIVIDED_ROUNDS):
+        one = fat_tree_case(load, 1_000, REQUESTS)
+        found = fat_tree_case(load, 1_000, REQUESTS, partitions=PARTITIONS)
+        gains.append(found["requests_per_second"] / one["requests_per_second"])
+    return found, statistics.median(gains)
 
 
 def uncompiled(load: str) -> float:
@@ -76,6 +91,8 @@ def run() -> Result:
         figures[load] = cases
         figures[load]["1000, smallest"] = fat_tree_case(load, 1_000, REQUESTS, Tables.SMALLEST)
         figures[load]["1000, free"] = fat_tree_case(load, 1_000, REQUESTS, Tables.FREE)
+        figures[load]["1000, 64 partitions"], share = divided(load)
+        goals[f"{load}: 64 partitions against one"] = at_least(share, 0.9)
         slow = uncompiled(load)
         peers[f"{load}, 1000, without compiled kernels"] = {"requests_per_second": slow}
         few, many = cases["1000"], cases["16000"]

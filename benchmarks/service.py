@@ -99,17 +99,18 @@ async def by_dispatcher(lab: Lab) -> dict[str, float]:
 
 def by_core() -> dict[str, float]:
     """One request after the other; nobody follows."""
-    state, tally = fresh(), Tally()
+    state, tally, begun = fresh(), Tally(), time.process_time()
     filters = [Filter.parse(text, SCHEMA) for text in FILTERS]
     plans = [Plan(number, filters, list(state.topology.hosts)) for number in range(CLIENTS)]
     for number in range(3_000):
         if number == 500:  # warm
-            tally = Tally()
+            tally, begun = Tally(), time.process_time()
         request, begin = plans[number % CLIENTS].request(), time.perf_counter()
         state.step([request])
         tally.seconds.append(time.perf_counter() - begin)
     tally.end = time.perf_counter()
-    return tally.figures()
+    spent = time.process_time() - begun
+    return tally.figures() | {"processor ms each": rounded(1e3 * spent / len(tally.seconds))}
 
 
 async def lossy(controller: ControllerProcess) -> dict[str, Any]:
@@ -156,11 +157,16 @@ def run() -> Result:
         for peer, found in peers.items():
             share = figures[name]["per second"] / found["per second"]
             figures[name][f"against {peer}"] = rounded(share)
+        spent = figures[name]["processor ms each"] / peers[CORE]["processor ms each"]
+        figures[name]["processor time against core alone"] = rounded(spent)
     return Result(
         "service",
         figures,
         peers,
         {
+            "processor time of a request over HTTP against the core alone": at_most(
+                figures["HTTP"]["processor time against core alone"], 3
+            ),
             "requests that were not answered in time, of those whose packets got lost": at_most(
                 lossy["not answered"] + lossy["not served"], 0
             ),

@@ -40,7 +40,7 @@ async def deciding(node: Node, at_least: int = 4) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_configurators_are_killed_and_stopped_and_others_take_over(hatchery: Hatchery) -> None:
+def test_others_take_over_and_the_tables_are_those_that_one_process_makes(hatchery: Hatchery) -> None:
     async def story(there: Nodes) -> None:
         leader = await there.leader()
         await deciding(leader)
@@ -55,13 +55,24 @@ def test_configurators_are_killed_and_stopped_and_others_take_over(hatchery: Hat
             os.kill(stopped, signal.SIGCONT)
             before = burst.answered
             await deciding(leader)  # both are back, as new ones
+            for pid in (await leader.configurators()).values():
+                os.kill(pid, signal.SIGKILL)  # all of them
             await asyncio.sleep(0.5)
-            assert burst.answered > before
+        assert burst.answered > before
         await burst.check()
         told = await leader.sharing()
         assert told["takeovers"] >= 2
         assert {each["owner"] for each in told["partitions"]} <= told["configurators"].keys()
         assert await leader.judge() == 0
+        with leader.watched() as watch:
+            for node in there.nodes:
+                await node.stop_it(signal.SIGKILL)
+                text = node.config.read_text()
+                node.config.write_text(text.replace("configurators = 2", "configurators = 1"))
+            leader.begin()
+            await leader.started()
+            await leader.became_ready()
+            assert watch.changes == {}, watch.changes
 
     play(story, hatchery)
 
@@ -84,30 +95,5 @@ def test_a_node_is_killed_with_its_configurators_and_the_other_goes_on_with_its_
             burst.judged_by(second)
         await burst.check()
         assert await second.judge() == 0
-
-    play(story, hatchery)
-
-
-def test_tables_are_those_that_one_process_makes(hatchery: Hatchery) -> None:
-    async def story(there: Nodes) -> None:
-        leader = await there.leader()
-        await deciding(leader)
-        await leader.populate()
-        async with bursting(leader, random.Random(13)):
-            await asyncio.sleep(1.0)
-            for pid in (await leader.configurators()).values():
-                os.kill(pid, signal.SIGKILL)  # all of them
-            await asyncio.sleep(1.0)
-        await leader.became_ready()
-        assert await leader.judge() == 0
-        with leader.watched() as watch:
-            for node in there.nodes:
-                await node.stop_it(signal.SIGKILL)
-                text = node.config.read_text()
-                node.config.write_text(text.replace("configurators = 2", "configurators = 1"))
-            leader.begin()
-            await leader.started()
-            await leader.became_ready()
-            assert watch.changes == {}, watch.changes
 
     play(story, hatchery)

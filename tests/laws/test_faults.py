@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_loop import InLoopConfigurators
 from networks import topologies
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.discovery.explorer import Explorer
 from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
@@ -23,6 +26,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import encoding_of
+from flowsieve.index.dz import Dz
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.mend import Edge
@@ -154,6 +158,62 @@ def test_faults_at_any_moment_leave_nothing_wrong(topology: Topology, data: st.D
     asyncio.run(Story(topology, data).run())
 
 
+class SharedStory(Story):
+    """Configurators decide on the tables, and are hit by faults as well, while all else is."""
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        super().__init__(topology, data)
+        self.share(topology)
+
+    def share(self, known: Topology) -> None:
+        """Have the same network controlled with configurators."""
+        trees = partition_trees(known, self.data.draw(st.integers(1, 5)))
+        state = ControlState(known, PLAN, trees, Settings(elsewhere=True))
+        dice = random.Random(self.data.draw(st.integers(0, 99)))
+        self.configurators = InLoopConfigurators(lambda: dice.randrange(7))
+        switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
+        self.dispatcher = Dispatcher(
+            state, switches, ENCODING, patience=60, drain=0, deciding=self.configurators
+        )
+        self.fabric.report = switches.translated(self.dispatcher.heard)
+
+    def step(self) -> None:
+        match self.data.draw(st.integers(0, 9)):
+            case 0:
+                self.configurators.fire(self.data.draw(st.integers(0, 1)))
+            case 1:
+                pool = self.configurators.pool
+                pool.migrate(self.pick_partition(), self.pick(pool.members))
+                self.configurators._flush()
+            case 2:
+                partitions = [*self.dispatcher.state.partitions]
+                halved = partitions.pop(self.data.draw(st.integers(0, len(partitions) - 1)))
+                self.pending.append(
+                    asyncio.create_task(self.dispatcher.divide([*partitions, *halved.children]))
+                )
+            case _:
+                super().step()
+
+    def pick_partition(self) -> Dz:
+        return self.data.draw(st.sampled_from(sorted(self.configurators.pool.partitions)))
+
+    async def run(self) -> None:
+        async with self.configurators:
+            await super().run()
+        assert not self.configurators.pool.stale
+
+    @property
+    def at_rest(self) -> bool:
+        return super().at_rest and self.dispatcher.undecided is None
+
+
+@given(topologies(), st.data())
+def test_faults_of_configurators_beside_all_others_leave_nothing_wrong(
+    topology: Topology, data: st.DataObject
+) -> None:
+    asyncio.run(SharedStory(topology, data).run())
+
+
 class GrowingStory(Story):
     """A network of which only a part is known at first, by the numbers that its switches have for their ports."""
 
@@ -282,3 +342,17 @@ def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
 @given(topologies(), st.data())
 def test_so_is_one_in_which_some_hosts_send_labels(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(MixedStory(topology, data).run())
+
+
+class SharedGrowingStory(GrowingStory, SharedStory):
+    """A network that grows while configurators decide, and are hit."""
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        super().__init__(topology, data)
+        self.share(self.dispatcher.state.topology)
+
+
+@settings(max_examples=40)
+@given(topologies(), st.data())
+def test_so_is_one_on_which_configurators_decide(topology: Topology, data: st.DataObject) -> None:
+    asyncio.run(SharedGrowingStory(topology, data).run())

@@ -53,6 +53,7 @@ class Configurator:
         self._events: Rows | None = None  # where events are expected to fall
         self._weighed = 0  # interests that there were when weights were found
         self._tables: FittedTables | None = None
+        self._fitted = False  # whether there were bounds: then tables are not always what the compiler has
         self._switch: dict[str, int] = {}
 
     def handle(self, order: Order) -> Answer:
@@ -84,6 +85,7 @@ class Configurator:
     def _begin(self, order: Begin) -> Answer:
         compiler = Compiler(order.topology, order.trees, order.tables)
         self._tables = FittedTables(compiler, order.room)
+        self._fitted = self._tables.bounded
         self._events, self._weighed = order.events, 0
         self._switch = {name: number for number, name in enumerate(order.topology.switches)}
         self.numbers, self._held = {}, {}
@@ -106,6 +108,7 @@ class Configurator:
     def _bound(self, room: Mapping[str, int | None]) -> None:
         for switch, entries in room.items():
             self._at_work.bound(switch, entries)
+            self._fitted |= entries is not None
 
     def _disown(self, partition: Dz) -> Answer:
         """What goes from the tables goes over to the next owner: it is not told."""
@@ -181,7 +184,7 @@ class Configurator:
     def _updated(self) -> Rows:
         """The net difference since the last one; TableFull where not even the coarsest table fits."""
         tables = self._at_work
-        if not tables.bounded:
+        if not self._fitted:
             update = tables.compiler.update()
             rows = update.rows.copy()
             rows[:, C_TRIE] //= np.uint64(update.partitions)

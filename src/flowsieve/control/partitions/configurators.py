@@ -62,6 +62,7 @@ ANSWER_SECONDS = 1.5  # for an order of every day
 BUILDING_SECONDS = 5.0  # for one that has tables made anew, and more with what is in them
 BUILDING_SECONDS_EACH = 0.005  # for an interest
 HALF_LIFE_SECONDS = 30.0  # of requests, in what a partition weighs
+ASSIGNMENT_SECONDS = 600.0  # from one look at who owns how much to the next
 ADAPTATION_SECONDS = 60.0  # from one look at how the space is divided to the next
 FEW_REQUESTS = 100  # of late, which say nothing about that
 MOST_STRANGERS = 16  # connections at a time that have not proved who they are
@@ -279,8 +280,6 @@ class Configurators:
         self._server.close()
         for link in self._links.values():
             link.writer.close()
-        for future in self._futures.values():
-            future.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
     # Connections.
@@ -426,7 +425,7 @@ class Configurators:
     async def _watch(self) -> None:
         """See to those who owe an answer for too long, and to those who have too much to do."""
         loop = asyncio.get_running_loop()
-        last = loop.time()
+        last = assigned = loop.time()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = loop.time()
@@ -445,7 +444,18 @@ class Configurators:
                         migration.receiver,
                     )
                     self.pool.migrate(migration.dz, migration.receiver)
+                elif now > assigned + ASSIGNMENT_SECONDS:
+                    assigned = now
+                    self._assign_anew()
             self._flush()
+
+    def _assign_anew(self) -> None:
+        """After a long time, let who has least to do own as much as the others, by the load of late."""
+        queues, weights = self.pool.queues, self.pool.weights
+        loads = {name: sum(weights[dz] for dz in own) for name, own in queues.items()}
+        if loads:
+            self._monitor.forget()
+            self.pool.level(min(loads, key=loads.__getitem__))
 
     def _check(self, link: _Link, now: float, late: float) -> None:
         owed = self.pool.oldest(link.name)

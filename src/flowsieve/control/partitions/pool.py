@@ -51,7 +51,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.diff import Change, Ports
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Side, words_for
-from flowsieve.flow.tables.table_kernel import C_TRIE
+from flowsieve.flow.tables.table_kernel import C_PORTS, C_TRIE
 from flowsieve.index.dz import Dz
 from flowsieve.network.tree import TreeMap
 
@@ -125,6 +125,7 @@ class ConfiguratorPool:
         self._giving: dict[str, list[_Partition]] = {}  # partitions that wait for room where they go to
         self._lowering: set[str] = set()  # who has yet to make do with less
         self._raises: dict[str, dict[str, int]] = {}  # who gets more then
+        self._planned: set[tuple[Dz, int]] = set()  # the partitions, by number, that this is made for
         self._aims = TableAims()
         self._before: Rows | None = None  # the aims of before, until all partitions are taken up anew
         self._orders: list[tuple[str, int, Order]] = []
@@ -170,6 +171,9 @@ class ConfiguratorPool:
             self._tell(key)
         self._parts_left.clear()
         self._open.clear()
+        self._refused.clear()
+        self._tried_again.clear()
+        self._retry.clear()
         self._giving, self._lowering, self._raises = {}, set(), {}
         for member in self._members.values():
             member.waiting.clear()
@@ -188,6 +192,9 @@ class ConfiguratorPool:
         for adding, side, interest in parts:
             key = (side, interest.id)
             cuts = self._division.cut(interest.dz)
+            if not cuts:
+                self._tell(key)
+                continue
             self._parts_left[key] = self._parts_left.get(key, 0) + len(cuts)
             for dz, cut in cuts:
                 partition = self.partitions[dz]
@@ -198,8 +205,6 @@ class ConfiguratorPool:
                 if partition.owner is not None:
                     self._members[partition.owner].waiting[dz] = None
                     touched[partition.owner] = None
-            if not cuts:
-                self._tell(key)
         for name in touched:
             self._pump(name)
 
@@ -311,7 +316,7 @@ class ConfiguratorPool:
         sent = member.sent.popleft()
         if isinstance(sent.order, Ping):
             return
-        assert self._network is not None
+        self._check(name, answer)
         member.visits += answer.visits
         if answer.needs:
             self._shares.need(name, answer.needs, answer.waste)
@@ -328,11 +333,23 @@ class ConfiguratorPool:
             self._close(sent.units)
         if isinstance(sent.order, Bound) and name in self._lowering:
             self._lowering.discard(name)
-            self._raise()
+            if self._planned == self._given:
+                self._raise()
+            else:  # more is to be handed over by now
+                self._share_out()
         if answer.needs or self._giving:  # a partition may have waited for this answer, to go over to another
             self._share_out()
         if name in self._members:
             self._pump(name)
+
+    def _check(self, name: str, answer: Answer) -> None:
+        """Raise where an answer is about no tables of this network."""
+        rows, columns = answer.rows, C_PORTS + 2 * self._aims.words
+        fits = rows.dtype == np.uint64 and rows.ndim == 2 and rows.shape[1] == columns
+        if not fits or (len(rows) and int(rows[:, C_TRIE].max()) >= len(self._switches)):
+            raise BadInput(f"configurator {name} answers what is about no tables of this network")
+        if not self._number.keys() >= answer.needs.keys():
+            raise BadInput(f"configurator {name} needs room at a switch that is not there")
 
     def orders(self) -> list[tuple[str, int, Order]]:
         """What is to be sent, to whom, under which number; each is told once."""
@@ -525,7 +542,7 @@ class ConfiguratorPool:
             return  # first things first
         owned = dict.fromkeys(self._members, 0)
         for partition in self.partitions.values():
-            if partition.owner is not None and (partition.held or partition.queue):
+            if partition.owner is not None and (partition.held or partition.queue or partition.under_way):
                 owned[partition.owner] += 1
         if self._shares.room and (self._giving or self._shares.tight(owned)):
             self._arrange(self._shares.targets(owned, self._coming()))
@@ -544,7 +561,12 @@ class ConfiguratorPool:
                 own[switch] = held + int(sizes[self._number[switch]])
         return found
 
+    @property
+    def _given(self) -> set[tuple[Dz, int]]:
+        return {(partition.dz, partition.number) for some in self._giving.values() for partition in some}
+
     def _arrange(self, targets: Mapping[str, Mapping[str, int]]) -> None:
+        self._raises, self._planned = {}, self._given
         for name, room in targets.items():
             has = self._shares.of(name)
             less = {switch: entries for switch, entries in room.items() if entries < has.get(switch, 0)}
@@ -571,9 +593,9 @@ class ConfiguratorPool:
                 self._send(name, Own(numbers, parts, room), (self._unit(),))
             else:
                 self._send(name, Bound(room), (self._unit(),))
-        for dz in self._retry:
+        retry, self._retry = self._retry, set()
+        for dz in retry:
             self._await(self.partitions[dz])
-        self._retry.clear()
 
     # Answers.
 
@@ -603,15 +625,20 @@ class ConfiguratorPool:
             return
         before, self._before = self._before, None
         self._changes = [changes] if len(changes := difference(before, self._aims.rows())) else []
-        self._decided += self._held_back
-        self._held_back = []
+        held_back, self._held_back = self._held_back, []
+        for key, refused in held_back:
+            if key not in self._parts_left:
+                self._decided.append((key, refused))
+            elif refused is not None:  # more was asked of it meanwhile: it is told when that is decided
+                self._refused[key] = refused
         self._share_out()
 
     def _follow(self, name: str, rows: Rows) -> None:
         """Take over what an owner has decided; what others say of a partition does not count."""
         if not len(rows):
             return
-        mine = [dz for dz, each in self.partitions.items() if each.owner == name]
+        # One that had a partition before and gets it back may still answer for that time: it is not ready then.
+        mine = [dz for dz, each in self.partitions.items() if each.owner == name and each.ready]
         counts = self._in(mine, rows)
         if not counts.all():
             self.stale += int((~counts).sum())
@@ -638,7 +665,7 @@ class ConfiguratorPool:
         for at, (unit, part) in enumerate(zip(sent.units, order.parts, strict=True)):
             partition = self.partitions[part.partition]
             partition.under_way -= 1
-            if at in refused and len(self._members) > 1 and part.key not in self._tried_again:
+            if at in refused and self._worth_again(part, order.parts[at + 1 :], member):
                 self._tried_again.add(part.key)
                 again.append((unit, part))  # others may have room to spare
                 continue
@@ -662,6 +689,16 @@ class ConfiguratorPool:
             self._share_out()
         for dz in order.numbers:
             self._go(self.partitions[dz])
+
+    def _worth_again(self, part: RequestPart, later: Sequence[RequestPart], member: _Member) -> bool:
+        """Whether one that was refused may be tried once more, when others have given up room that they can spare.
+
+        It must not come after what ends it, and that may be with its owner already.
+        """
+        if len(self._members) < 2 or part.key in self._tried_again:
+            return False
+        slices = [later, *(sent.order.parts for sent in member.sent if isinstance(sent.order, Take))]
+        return not any(other.key == part.key for some in slices for other in some)
 
     def _tell(self, key: Key, refused: str | None = None) -> None:
         (self._decided if self._before is None else self._held_back).append((key, refused))
