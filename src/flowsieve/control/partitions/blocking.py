@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
 
@@ -37,7 +37,8 @@ LEAVING_SECONDS = 5.0
 class _Process:
     process: subprocess.Popen[bytes]
     connection: socket.socket
-    received: bytearray
+    received: bytearray = field(default_factory=bytearray)
+    unsent: bytearray = field(default_factory=bytearray)  # it may have to be heard before it reads on
 
 
 class ConfiguratorProcesses:
@@ -134,33 +135,48 @@ class ConfiguratorProcesses:
         words = [sys.executable, "-m", MODULE, "--fd", str(theirs.fileno())]
         process = subprocess.Popen(words, pass_fds=[theirs.fileno()])
         theirs.close()
-        self._processes[name] = _Process(process, ours, bytearray())
+        ours.setblocking(False)
+        self._processes[name] = _Process(process, ours)
         self.pool.joined(name)
 
-    def work(self) -> None:
-        """Have all decided that is to be."""
+    def work(self, most: int = 0) -> None:
+        """Have all decided that is to be, or all but so many parts."""
         self._send()
-        while not self.pool.idle:
+        while self.pool.undecided > most or not self.pool.ready:
             by_socket = {each.connection: name for name, each in self._processes.items()}
-            readable, _, _ = select.select(list(by_socket), [], [])
+            full = [each.connection for each in self._processes.values() if each.unsent]
+            readable, writable, _ = select.select(list(by_socket), full, [])
             for connection in readable:
                 self._read(by_socket[connection])
+            for connection in writable:
+                if by_socket[connection] in self._processes:
+                    self._push(by_socket[connection])
             self._send()
 
     def _send(self) -> None:
         while orders := self.pool.orders():
             for name, serial, order in orders:
-                try:
-                    self._processes[name].connection.sendall(order_to_bytes(serial, order))
-                except KeyError:
-                    pass  # it died meanwhile
-                except OSError:
-                    self._replace(name)
+                if name in self._processes:  # else it died meanwhile
+                    self._processes[name].unsent += order_to_bytes(serial, order)
+                    self._push(name)
+
+    def _push(self, name: str) -> None:
+        """Send what can be sent without waiting."""
+        each = self._processes[name]
+        try:
+            while each.unsent:
+                del each.unsent[: each.connection.send(each.unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._replace(name)
 
     def _read(self, name: str) -> None:
         each = self._processes[name]
         try:
             data = each.connection.recv(READ_BYTES)
+        except BlockingIOError:
+            return
         except OSError:
             data = b""
         if not data:
