@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from staff import Staff
 
-from flowsieve.control.partitions.orders import Answer, Bound, Disown, Own, Rewire, Take
+from flowsieve.control.partitions.orders import Answer, Disown, Own, Rewire, Take
 from flowsieve.control.partitions.table_rows import no_rows, rows_from
 from flowsieve.errors import BadInput
 from flowsieve.flow.diff import Change
@@ -220,31 +220,53 @@ def test_a_refused_part_is_tried_again_once_and_then_told() -> None:
     assert staff.pool.idle
 
 
-def test_what_was_refused_does_not_come_back_after_what_ended_it() -> None:
-    staff, _ = at_work(capacity=1, slice_size=1)
-    one, two = wanted("one", "0100", "0111"), wanted("two", "0", host="cy")
-    staff.take([*come(one, two), *go(one, two)])  # each a slice of its own
-    staff.settle()
-    assert not any(each.held.keys() - {(Side.PUBLISHER, "p")} for each in staff.pool.partitions.values())
-    assert not any(staff.tables.values())
-
-
-def test_room_is_handed_on_before_more_is_given_out_while_partitions_come_and_go() -> None:
-    staff, (first, second) = at_work(capacity=9)
-    third = staff.join()
-    staff.settle()
-    cells = [wanted(f"s{i}", f"{i:04b}") for i in range(16)]
-    staff.take(come(*cells))
-    staff.settle()
+def test_what_was_refused_is_not_tried_again_after_what_ended_it() -> None:
+    staff, (first, _) = at_work(capacity=9, slice_size=1)
     (mine,) = owned_by(staff, first)
-    staff.pool.migrate(mine, third)
-    staff.flush()
-    staff.leave(second)  # while the first one has yet to make do with less
-    staff.settle()
+    brief = wanted("brief", str(mine))
+    staff.pool.take([*come(brief), *go(brief)])  # a slice each, and both are with the owner
+    (_, adding, _), (_, ending, _) = staff.pool.orders()
+    staff.pool.answered(first, adding, Answer(no_rows(1), {0: "there is no room"}))
+    staff.pool.answered(first, ending, Answer(no_rows(1)))
+    assert not staff.pool.orders()
+    assert staff.pool.decided() == [((Side.SUBSCRIBER, "brief"), "there is no room")]
     assert staff.pool.idle
-    assert all(staff.pool.size(switch) <= 9 for switch in RING.switches)
-    bounded = [line.configurator.handle(Bound({})) for line in staff.lines.values()]
-    assert all(answer.needs for answer in bounded)  # nobody has lost its bounds
+
+
+def test_what_was_refused_stays_before_what_ends_it_when_it_is_tried_again() -> None:
+    staff, (first, _) = at_work(capacity=9, slice_size=1)
+    (mine,) = owned_by(staff, first)
+    brief = wanted("brief", str(mine))
+    staff.pool.take(come(brief))
+    ((_, adding, _),) = staff.pool.orders()
+    staff.pool.answered(first, adding, Answer(no_rows(1), {0: "there is no room"}))
+    staff.pool.take(go(brief))
+    tried = [order for _, _, order in staff.pool.orders() if isinstance(order, Take)]
+    assert [part.adding for order in tried for part in order.parts] == [True, False]
+
+
+def test_a_second_partition_that_goes_the_same_way_gets_its_room_as_well() -> None:
+    quarters = [Dz.parse(text) for text in ("00", "01", "10", "11")]
+    tree = SpanningTree.of(RING, "s1")
+    staff = Staff()
+    staff.join()
+    cells = [wanted(f"s{i}", f"{i:05b}", host="bob" if i % 2 else "cy") for i in range(32)]
+    staff.begin(
+        RING, TreeMap(tuple((dz, tree) for dz in quarters)), dict.fromkeys(RING.switches, 7), PUBLISHED
+    )
+    staff.take(come(*cells[::3]))
+    staff.settle()
+    second = staff.join()
+    finish(staff, second)
+    for dz in quarters[:3]:
+        staff.pool.migrate(dz, second)  # all but the first while room is being made for that
+        staff.flush()
+    staff.settle()
+    assert owned_by(staff, second) == quarters[:3]
+    staff.take(come(*cells[1::3]))
+    staff.settle()  # which checks that tables are not too full
+    assert staff.pool.idle
+    assert all(0 < staff.pool.size(switch) <= 7 for switch in RING.switches)
 
 
 def test_a_switch_that_is_bounded_and_not_any_more_has_exact_tables_again() -> None:

@@ -156,7 +156,7 @@ def order_from_bytes(data: bytes) -> tuple[int, Order]:
     head, arrays = _parsed(data)
     try:
         return int(head["serial"]), _order(head, arrays)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadInput(f"a message is no order to a configurator: {error!r}") from None
 
 
@@ -203,7 +203,7 @@ def answer_from_bytes(data: bytes) -> tuple[int, Answer]:
         refused = {int(at): str(why) for at, why in head["refused"]}
         answer = Answer(rows, refused, head["needs"], head["waste"], int(head["visits"]))
         return int(head["serial"]), answer
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadInput(f"a message is no answer of a configurator: {error!r}") from None
 
 
@@ -265,5 +265,5 @@ def _parsed(body: bytes) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         if not isinstance(head, dict) or at != len(body):
             raise ValueError("its length is wrong")
         return head, arrays
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError, OverflowError, SyntaxError) as error:  # SyntaxError: a dtype
         raise BadInput(f"a message between dispatcher and configurator cannot be read: {error}") from None

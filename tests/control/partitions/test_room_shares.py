@@ -1,0 +1,72 @@
+"""A switch's room shared out: never more than there is, and more for those who need more."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowsieve.control.partitions.room_shares import KEPT, RoomShares
+
+NAMES = ["c1", "c2", "c3", "c4"]
+needs = st.dictionaries(st.sampled_from(["s1", "s2"]), st.integers(0, 500))
+
+
+@given(
+    st.dictionaries(st.sampled_from(["s1", "s2"]), st.integers(0, 200)),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(0, 40), min_size=1),
+    st.dictionaries(st.sampled_from(NAMES), needs),
+    st.dictionaries(st.sampled_from(NAMES), needs),
+)
+def test_shares_never_add_up_to_more_than_there_is(room, owned, needed, coming) -> None:
+    shares = RoomShares(room)
+    for name, some in needed.items():
+        shares.need(name, some, {})
+    targets = shares.targets(owned, coming)
+    assert targets.keys() == owned.keys()
+    for switch, entries in room.items():
+        given_out = [target[switch] for target in targets.values()]
+        assert min(given_out) >= 0
+        assert sum(given_out) <= entries
+        if sum(min(count, entries) + KEPT for count in owned.values()) <= entries:
+            assert all(targets[name][switch] >= count + KEPT for name, count in owned.items())
+
+
+def test_who_needs_more_gets_more_and_what_comes_counts() -> None:
+    shares = RoomShares({"s1": 100})
+    shares.need("c1", {"s1": 90}, {})
+    shares.need("c2", {"s1": 10}, {})
+    found = shares.targets({"c1": 1, "c2": 1}, {})
+    assert found["c1"]["s1"] > 4 * found["c2"]["s1"]
+    found = shares.targets({"c1": 1, "c2": 1}, {"c2": {"s1": 300}})
+    assert found["c2"]["s1"] > found["c1"]["s1"]
+
+
+def test_room_is_tight_where_somebody_needs_more_than_he_has_and_would_get_it() -> None:
+    shares, owned = RoomShares({"s1": 100}), {"c1": 1, "c2": 1}
+    for name in owned:
+        shares.grant(name, {"s1": 50})
+        shares.need(name, {"s1": 20}, {})
+    assert not shares.tight(owned)
+    shares.need("c1", {"s1": 70}, {})
+    assert shares.tight(owned)
+    shares.need("c2", {"s1": 70}, {})
+    assert not shares.tight(owned)  # nobody has any to spare
+
+
+def test_what_one_had_is_free_when_he_is_gone() -> None:
+    shares = RoomShares({"s1": 10})
+    shares.grant("c1", {"s1": 9})
+    shares.need("c1", {"s1": 30}, {"s1": 0.5})
+    assert shares.of("c1") == {"s1": 9}
+    assert shares.waste == {"s1": 0.5}
+    shares.left("c1")
+    assert shares.of("c1") == {}
+    assert shares.waste == {}
+    assert shares.targets({"c2": 0}, {}) == {"c2": {"s1": 10}}
+
+
+def test_waste_is_that_of_all_together() -> None:
+    shares = RoomShares({"s1": 10, "s2": 10})
+    shares.need("c1", {}, {"s1": 0.5, "s2": 1.0})
+    shares.need("c2", {}, {"s1": 0.25})
+    assert shares.waste == {"s1": 0.75, "s2": 1.0}
