@@ -288,6 +288,7 @@ class Configurators:
         if self._strangers >= MOST_STRANGERS:
             writer.close()
             return
+        self._strangers += 1  # here, since many may come before the first of them is looked at
         self._tasks.start(self._serve(reader, writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -311,7 +312,6 @@ class Configurators:
 
     async def _greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """The name of a configurator that has proved that it knows the secret; else none."""
-        self._strangers += 1
         try:
             async with asyncio.timeout(GREETING_SECONDS):
                 said, own = await reader.readexactly(HELLO), nonce()
