@@ -265,5 +265,5 @@ def _parsed(body: bytes) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         if not isinstance(head, dict) or at != len(body):
             raise ValueError("its length is wrong")
         return head, arrays
-    except (ValueError, TypeError, RecursionError, OverflowError, SyntaxError) as error:  # SyntaxError: a dtype
+    except (ValueError, TypeError, RecursionError, OverflowError, SyntaxError) as error:
         raise BadInput(f"a message between dispatcher and configurator cannot be read: {error}") from None
