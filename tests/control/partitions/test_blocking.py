@@ -137,3 +137,25 @@ def test_none_is_left_when_the_block_ends() -> None:
     assert not processes.connections
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_neither_side_waits_for_the_other_to_read_when_messages_are_large() -> None:
+    def many(op: Op, number: int) -> Request:
+        cells = [Dz(some.getrandbits(40), 40) for _ in range(120)]
+        return Request(op, f"{op.value}{number}", hosts[number % 4], dz=DzSet.of(*cells))
+
+    def give_up(number: int, frame: object) -> None:
+        raise TimeoutError("each waits for the other")
+
+    some, hosts = random.Random(1), list(RING.hosts)
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    try:
+        with ConfiguratorProcesses(1, slice_size=1000) as processes:
+            both = Both(processes)
+            everything = [Request(Op.ADVERTISE, host, host, dz=DzSet.of("")) for host in hosts]
+            assert not both.ask([*everything, *(many(Op.SUBSCRIBE, number) for number in range(400))])
+            both.check()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
