@@ -283,6 +283,30 @@ def test_a_switch_that_is_bounded_and_not_any_more_has_exact_tables_again() -> N
     assert staff.pool.aim("s1") == exact
 
 
+def test_a_switch_that_is_bounded_again_has_no_more_than_it_has_room_for() -> None:
+    staff, _ = at_work()
+    for room in (6, None, 6):
+        staff.capacity = {} if room is None else {"s1": room}
+        staff.bound("s1", room)
+        staff.settle()
+    staff.take(come(*(wanted(f"s{i}", f"{i:06b}") for i in range(0, 64, 3))))
+    staff.settle()  # which checks that tables are not too full
+    assert 0 < staff.pool.size("s1") <= 6
+
+
+def test_a_switch_that_turns_out_to_be_smaller_is_shared_anew_though_nobody_needs_more() -> None:
+    staff, _ = at_work(capacity=40)
+    staff.take(come(*(wanted(f"s{i}", f"{i:04b}") for i in range(0, 16, 4))))
+    staff.settle()
+    staff.capacity["s1"] = 8
+    staff.bound("s1", 8)
+    staff.settle()
+    cells = [wanted(f"t{i}", f"{i:06b}", host="bob" if i % 2 else "cy") for i in range(0, 64, 3)]
+    staff.take(come(*cells))
+    staff.settle()
+    assert staff.pool.size("s1") <= 8
+
+
 @pytest.mark.parametrize("name", ["nobody", ""])
 def test_a_partition_cannot_move_to_one_that_is_not_there(name: str) -> None:
     staff, _ = at_work()

@@ -221,7 +221,7 @@ class ConfiguratorPool:
     def bound(self, switch: str, room: int | None) -> None:
         """At a switch there is room for so many entries in all; None for any number."""
         if room is None:
-            self._shares.room.pop(switch, None)
+            self._shares.lift(switch)
             for name in self._members:
                 self._send(name, Bound({switch: None}), (self._unit(),))
         else:

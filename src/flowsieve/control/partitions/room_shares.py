@@ -35,6 +35,12 @@ class RoomShares:
         for book in (self._share, self._need, self._waste):
             book.pop(name, None)
 
+    def lift(self, switch: str) -> None:
+        """A switch has room for all; nobody has a share of it any more."""
+        self.room.pop(switch, None)
+        for share in self._share.values():
+            share.pop(switch, None)
+
     def grant(self, name: str, room: Mapping[str, int]) -> None:
         """A configurator has these shares from now on."""
         self._share.setdefault(name, {}).update(room)
