@@ -214,6 +214,38 @@ def test_faults_of_configurators_beside_all_others_leave_nothing_wrong(
     asyncio.run(SharedStory(topology, data).run())
 
 
+class TightStory(SharedStory):
+    """Switches have little room, which they tell by refusing entries; it is shared out between configurators."""
+
+    def __init__(self, topology: Topology, data: st.DataObject) -> None:
+        super().__init__(topology, data)
+        room = data.draw(st.integers(2, 6))
+        self.fabric = WatchedFabric(
+            EmbeddedNetwork(topology, room), lambda event: self.dispatcher.heard(event)
+        )
+        self.share(topology)
+
+    def step(self) -> None:
+        """Everybody publishes anything, and most of what happens are subscriptions."""
+        if not self.number:
+            for host in self.topology.hosts:
+                self.number += 1
+                everything = Filter.parse("True", SCHEMA)
+                self.ask(Request(Op.ADVERTISE, str(self.number), host, everything))
+        for _ in range(self.data.draw(st.integers(0, 3))):
+            self.number += 1
+            low = self.data.draw(st.integers(0, 15))
+            narrow = Filter.parse(f"a == {low}", SCHEMA)
+            self.ask(Request(Op.SUBSCRIBE, str(self.number), self.pick(list(self.topology.hosts)), narrow))
+        super().step()
+
+
+@settings(max_examples=8)
+@given(topologies(), st.data())
+def test_nor_do_they_where_switches_have_little_room(topology: Topology, data: st.DataObject) -> None:
+    asyncio.run(TightStory(topology, data).run())
+
+
 class GrowingStory(Story):
     """A network of which only a part is known at first, by the numbers that its switches have for their ports."""
 

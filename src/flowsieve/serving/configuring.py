@@ -30,8 +30,9 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 2.0
 SILENT_SECONDS = 1.0  # after which it is looked up who leads
-FIRST_PAUSE_SECONDS = 0.1  # before the controller is looked for again; it doubles
-LONGEST_PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 0.1  # before the controller is looked for again
+LONG_PAUSE_SECONDS = 1.0  # the same when there was none for long
+LONG_SECONDS = 30.0
 LEAVING_SECONDS = 3.0
 _KEY = b"configurator"
 
@@ -55,13 +56,12 @@ def decide(control: ControlSettings, name: str, with_parent: bool = False) -> No
     if with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     decide_once()  # so that the kernels are there before somebody waits for them
-    pause = FIRST_PAUSE_SECONDS
+    last = time.monotonic()  # when there was one that led
     while True:
         leader = asyncio.run(_leader(control))
         if leader is not None and _decided_for(leader, control, name):
-            pause = FIRST_PAUSE_SECONDS
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            last = time.monotonic()
+        time.sleep(PAUSE_SECONDS if time.monotonic() - last < LONG_SECONDS else LONG_PAUSE_SECONDS)
 
 
 def _decided_for(leader: _Leader, control: ControlSettings, name: str) -> bool:
@@ -128,7 +128,7 @@ async def _kept(config: Path, name: str) -> None:
         try:
             await process.wait()
             log.warning("configurator %s has ended; it is started again", name)
-            await asyncio.sleep(LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(LONG_PAUSE_SECONDS)
         finally:
             if process.returncode is None:
                 process.terminate()

@@ -354,7 +354,6 @@ class Configurators:
         self.pool.joined(name)
         if self._begun:
             self.pool.assign()
-            self.pool.level(name)
             self._monitor.forget()
         elif len(self._links) >= self._settings.configurators:
             self._assign()
@@ -434,6 +433,8 @@ class Configurators:
                 self._check(link, now, late)
             self.pool.fade(0.5 ** ((now - last) / HALF_LIFE_SECONDS))
             last = now
+            if self.pool.ready:
+                self._level()
             if self._settings.balance and self.pool.ready:
                 migration = self._monitor.observe(now, self.pool.queues)
                 if migration is not None:
@@ -448,6 +449,12 @@ class Configurators:
                     assigned = now
                     self._assign_anew()
             self._flush()
+
+    def _level(self) -> None:
+        """Give something to those who came while partitions were being taken up, and own none."""
+        for name, own in self.pool.queues.items():
+            if not own and len(self.pool.partitions) >= len(self._links):
+                self.pool.level(name)
 
     def _assign_anew(self) -> None:
         """After a long time, let who has least to do own as much as the others, by the load of late."""

@@ -125,6 +125,7 @@ class ConfiguratorPool:
         self._giving: dict[str, list[_Partition]] = {}  # partitions that wait for room where they go to
         self._lowering: set[str] = set()  # who has yet to make do with less
         self._raises: dict[str, dict[str, int]] = {}  # who gets more then
+        self._anew = False  # whether a switch turned out to have other room
         self._planned: set[tuple[Dz, int]] = set()  # the partitions, by number, that this is made for
         self._aims = TableAims()
         self._before: Rows | None = None  # the aims of before, until all partitions are taken up anew
@@ -226,7 +227,7 @@ class ConfiguratorPool:
                 self._send(name, Bound({switch: None}), (self._unit(),))
         else:
             self._shares.room[switch] = room
-            self._share_out()
+            self._share_out(anew=True)
 
     # Who decides.
 
@@ -390,6 +391,11 @@ class ConfiguratorPool:
         return not self._open and self.ready
 
     @property
+    def undecided(self) -> int:
+        """How many parts and other orders are not decided yet."""
+        return len(self._open)
+
+    @property
     def ticket(self) -> int:
         """A number for all that was asked for so far."""
         return self._last
@@ -536,15 +542,17 @@ class ConfiguratorPool:
 
     # Room.
 
-    def _share_out(self) -> None:
-        """Have partitions given to those who get them, and room shared out anew where that is worth it."""
+    def _share_out(self, anew: bool = False) -> None:
+        """Have partitions given to those who get them, and room shared out anew where that pays, or has to be."""
+        self._anew |= anew
         if self._lowering or not self._members:
             return  # first things first
         owned = dict.fromkeys(self._members, 0)
         for partition in self.partitions.values():
             if partition.owner is not None and (partition.held or partition.queue or partition.under_way):
                 owned[partition.owner] += 1
-        if self._shares.room and (self._giving or self._shares.tight(owned)):
+        if self._shares.room and (self._anew or self._giving or self._shares.tight(owned)):
+            self._anew = False
             self._arrange(self._shares.targets(owned, self._coming()))
         self._raise()
 

@@ -137,9 +137,9 @@ class Reconciler:
         work, doubts, strays, known = self.work, self._doubts, [], self.work.known
         why = self.trouble
         if not known:
+            flows = await core.switches.read(self.switch)
             if core.deciding is not None:
                 await core.deciding.known()
-            flows = await core.switches.read(self.switch)
             if self._doubts != doubts:
                 return
             strays = work.read(flows)

@@ -75,6 +75,8 @@ class TableRoom:
     async def _bound(self, switch: str, room: int | None) -> None:
         entry = Bounded(switch, room)
         await self._core.scribe.write(entry, lambda: self._decide(switch, room), urgent=True)
+        if self._core.deciding is not None:  # else the switch would be asked for the same table again
+            await self._core.deciding.caught_up()
 
     def _decide(self, switch: str, room: int | None) -> None:
         """State and tables in one turn: a switch that is read in between would be asked for the difference twice."""
