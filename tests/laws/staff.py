@@ -16,11 +16,8 @@ from flowsieve.control.partitions.decided_elsewhere import Interests
 from flowsieve.control.partitions.orders import (
     Answer,
     Begin,
-    Bound,
-    Disown,
     Key,
     Order,
-    Own,
     Ping,
     Take,
     answer_from_bytes,
@@ -170,13 +167,9 @@ class Staff:
         self._check_room()
 
     def _check_room(self) -> None:
-        """No table has more entries than its switch has room for, once partitions that move have arrived."""
-        moves = (Own, Disown, Bound)
-        if self.pool.ready and not any(
-            isinstance(order, moves) for line in self.lines.values() for order in line.owed
-        ):
-            for switch, most in self.capacity.items():
-                assert len(self.tables.get(switch, ())) <= most, (switch, len(self.tables[switch]), most)
+        """No table has more entries than its switch has room for, at any moment."""
+        for switch, most in self.capacity.items():
+            assert len(self.tables.get(switch, ())) <= most, (switch, len(self.tables[switch]), most)
 
     def _check_decided(self, key: Key) -> None:
         """Nobody is told twice what was asked once, nor before all of it is decided."""

@@ -43,6 +43,7 @@ def divided(top: Section, network: Network, index: IndexSection) -> Network:
             "partitions", "every partition has a tree of its own, so right is without trees in [network]"
         )
     check_division(top, partitions or configurators, index)
+    check_room(top, partitions, configurators, network.capacity)
     trees = partition_count(partitions, configurators, network.trees, index.plan.bits)
     return replace(network, trees=trees, configurators=configurators)
 
@@ -55,6 +56,17 @@ def check_division(top: Section, partitions: int, index: IndexSection) -> None:
         right = f"right are {2**bits} or fewer"
         top.section(CONTROL).wrong(
             key, f"{partitions} partitions need more bits than the {bits} of a dz; {right}"
+        )
+
+
+def check_room(top: Section, partitions: int | None, configurators: int, capacity: int | None) -> None:
+    """A table takes an entry for each partition in which something is wanted, however coarse it is."""
+    needed = (partitions or 0) + configurators
+    if partitions is not None and capacity is not None and needed > capacity:
+        top.section(CONTROL).wrong(
+            "partitions",
+            f"{partitions} partitions of {configurators} configurators need {needed} entries of a switch that has "
+            f"room for {capacity} (table_capacity); right are fewer",
         )
 
 

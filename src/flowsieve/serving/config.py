@@ -28,7 +28,7 @@ from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.limits import LONGEST_LEASE
-from flowsieve.scenario.control_section import check_division, partition_count
+from flowsieve.scenario.control_section import check_division, check_room, partition_count
 from flowsieve.scenario.index_section import (
     LABELS,
     IndexSection,
@@ -277,9 +277,12 @@ def _check_control(top: Section, control: ControlSettings, index: IndexSection) 
     if index.header in LABEL_HEADERS or index.label_hosts is not None:
         if control.shared_out:
             right = "right is configurators = 1"
-            section.wrong("configurators", f"no request changes the tables of labels; {right}")
+            section.wrong("configurators", f"configurators decide where packets go by dz alone; {right}")
         return
     check_division(top, control.partitions or control.configurators, index)
+    check_room(
+        top, control.partitions, control.configurators, top.section("network").table.get("table_capacity")
+    )
     if control.partitions is not None and "trees" in top.section("network"):
         section.wrong(
             "partitions", "every partition has a tree of its own, so right is without trees in [network]"

@@ -88,9 +88,11 @@ def test_what_waits_in_a_partition_that_moves_is_decided_by_its_next_owner_and_o
     staff.pool.migrate(mine, second)
     staff.take(come(wanted("moving", str(mine)), wanted("staying", str(other))))
     assert sent(staff, first) == [Disown]
-    assert sent(staff, second) == [Own, Take]
+    assert sent(staff, second) == [Take]
     parts = [part for order in staff.lines[second].owed if isinstance(order, Take) for part in order.parts]
     assert [part.id for part in parts] == ["staying"]
+    finish(staff, first)
+    assert sent(staff, second) == [Take, Own]
     staff.settle()
     assert not staff.undecided
     assert staff.pool.aim("s1") == {mine: (1,), other: (1,)}
@@ -119,7 +121,7 @@ def test_what_one_has_handled_and_not_answered_is_done_again_by_who_takes_over()
     assert {owner for owner, _ in staff.pool.owners.values()} == {second}
 
 
-def test_an_answer_from_the_time_before_a_partition_went_and_came_back_does_not_count() -> None:
+def test_a_partition_moves_once_its_owner_has_answered_all_that_came_before() -> None:
     staff, (first, second) = at_work()
     (mine,) = owned_by(staff, first)
     staff.take(come(wanted("s", "")))
@@ -128,14 +130,11 @@ def test_an_answer_from_the_time_before_a_partition_went_and_came_back_does_not_
     finish(staff, second)
     staff.pool.migrate(mine, second)
     staff.flush()
-    finish(staff, second)
-    staff.pool.migrate(mine, first)
-    staff.flush()
-    assert sent(staff, first)[0] is Rewire
-    before = staff.pool.stale
+    assert sent(staff, first) == [Rewire, Disown]
+    assert sent(staff, second) == []
     staff.settle()  # which checks that each change fits the table
-    assert staff.pool.stale > before
-    assert staff.pool.owners[mine] == (first, 3)
+    assert staff.pool.owners[mine] == (second, 2)
+    assert staff.pool.stale == 0
 
 
 def test_what_is_said_of_a_partition_by_another_than_its_owner_does_not_count() -> None:
@@ -274,9 +273,9 @@ def test_a_switch_that_is_bounded_and_not_any_more_has_exact_tables_again() -> N
     staff.take(come(*(wanted(f"s{i}", f"{2 * i:04b}") for i in range(8))))
     staff.settle()
     exact = staff.pool.aim("s1")
-    staff.capacity = {"s1": 5}
     staff.bound("s1", 5)
     staff.settle()
+    staff.capacity = {"s1": 5}
     assert len(staff.pool.aim("s1")) <= 5
     staff.bound("s1", None)
     staff.settle()
@@ -286,9 +285,9 @@ def test_a_switch_that_is_bounded_and_not_any_more_has_exact_tables_again() -> N
 def test_a_switch_that_is_bounded_again_has_no_more_than_it_has_room_for() -> None:
     staff, _ = at_work()
     for room in (6, None, 6):
-        staff.capacity = {} if room is None else {"s1": room}
         staff.bound("s1", room)
         staff.settle()
+        staff.capacity = {} if room is None else {"s1": room}
     staff.take(come(*(wanted(f"s{i}", f"{i:06b}") for i in range(0, 64, 3))))
     staff.settle()  # which checks that tables are not too full
     assert 0 < staff.pool.size("s1") <= 6
@@ -298,7 +297,6 @@ def test_a_switch_that_turns_out_to_be_smaller_is_shared_anew_though_nobody_need
     staff, _ = at_work(capacity=40)
     staff.take(come(*(wanted(f"s{i}", f"{i:04b}") for i in range(0, 16, 4))))
     staff.settle()
-    staff.capacity["s1"] = 8
     staff.bound("s1", 8)
     staff.settle()
     cells = [wanted(f"t{i}", f"{i:06b}", host="bob" if i % 2 else "cy") for i in range(0, 64, 3)]
@@ -312,3 +310,35 @@ def test_a_partition_cannot_move_to_one_that_is_not_there(name: str) -> None:
     staff, _ = at_work()
     with pytest.raises(BadInput, match="there is no configurator"):
         staff.pool.migrate(LOW, name)
+
+
+def test_a_partition_that_moves_takes_its_room_with_it_so_that_no_table_is_ever_too_full() -> None:
+    staff = Staff()
+    first = staff.join()
+    staff.begin(RING, trees(), dict.fromkeys(RING.switches, 10), PUBLISHED)
+    cells = [wanted(f"s{i}", f"{7 * i % 64:06b}", host="bob" if i % 3 else "cy") for i in range(14)]
+    staff.take(come(*cells))
+    staff.settle()
+    second = staff.join()
+    finish(staff, second)
+    staff.pool.migrate(LOW, second)
+    staff.flush()
+    finish(staff, first)  # which checks that what it gives up is not taken by its other partition
+    staff.settle()
+    assert owned_by(staff, second) == [LOW]
+    assert 0 < staff.pool.size("s1") <= 10
+
+
+def test_room_that_another_has_to_spare_is_there_for_what_would_be_refused() -> None:
+    staff = Staff()
+    first, _ = staff.join(), staff.join()
+    parts = [Dz(n, 3) for n in range(8)]
+    tree = SpanningTree.of(RING, "s1")
+    everywhere = TreeMap(tuple((dz, tree) for dz in parts))
+    staff.begin(RING, everywhere, dict.fromkeys(RING.switches, 8), PUBLISHED)
+    staff.settle()
+    mine = owned_by(staff, first)
+    staff.take(come(*(wanted(str(dz), str(dz)) for dz in mine)))
+    staff.settle()
+    assert len(mine) == 4
+    assert staff.refused == []

@@ -21,23 +21,27 @@ def test_shares_never_add_up_to_more_than_there_is(room, owned, needed, coming) 
     shares = RoomShares(room)
     for name, some in needed.items():
         shares.need(name, some, {})
-    targets = shares.targets(owned, coming)
+    targets = shares.targets(owned, coming, {})
     assert targets.keys() == owned.keys()
     for switch, entries in room.items():
         given_out = [target[switch] for target in targets.values()]
         assert min(given_out) >= 0
         assert sum(given_out) <= entries
-        if sum(min(count, entries) + KEPT for count in owned.values()) <= entries:
-            assert all(targets[name][switch] >= count + KEPT for name, count in owned.items())
+        need = {
+            name: needed.get(name, {}).get(switch, 0) + coming.get(name, {}).get(switch, 0) for name in owned
+        }
+        least = {name: min(count, need[name]) + KEPT for name, count in owned.items()}
+        if sum(least.values()) <= entries:
+            assert all(targets[name][switch] >= some for name, some in least.items())
 
 
 def test_who_needs_more_gets_more_and_what_comes_counts() -> None:
     shares = RoomShares({"s1": 100})
     shares.need("c1", {"s1": 90}, {})
     shares.need("c2", {"s1": 10}, {})
-    found = shares.targets({"c1": 1, "c2": 1}, {})
+    found = shares.targets({"c1": 1, "c2": 1}, {}, {})
     assert found["c1"]["s1"] > 4 * found["c2"]["s1"]
-    found = shares.targets({"c1": 1, "c2": 1}, {"c2": {"s1": 300}})
+    found = shares.targets({"c1": 1, "c2": 1}, {"c2": {"s1": 300}}, {})
     assert found["c2"]["s1"] > found["c1"]["s1"]
 
 
@@ -46,11 +50,11 @@ def test_room_is_tight_where_somebody_needs_more_than_he_has_and_would_get_it() 
     for name in owned:
         shares.grant(name, {"s1": 50})
         shares.need(name, {"s1": 20}, {})
-    assert not shares.tight(owned)
+    assert not shares.tight(owned, {})
     shares.need("c1", {"s1": 70}, {})
-    assert shares.tight(owned)
+    assert shares.tight(owned, {})
     shares.need("c2", {"s1": 70}, {})
-    assert not shares.tight(owned)  # nobody has any to spare
+    assert not shares.tight(owned, {})  # nobody has any to spare
 
 
 def test_what_one_had_is_free_when_he_is_gone() -> None:
@@ -62,7 +66,7 @@ def test_what_one_had_is_free_when_he_is_gone() -> None:
     shares.left("c1")
     assert shares.of("c1") == {}
     assert shares.waste == {}
-    assert shares.targets({"c2": 0}, {}) == {"c2": {"s1": 10}}
+    assert shares.targets({"c2": 0}, {}, {}) == {"c2": {"s1": 10}}
 
 
 def test_waste_is_that_of_all_together() -> None:

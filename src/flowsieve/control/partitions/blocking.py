@@ -88,15 +88,11 @@ class ConfiguratorProcesses:
     ) -> None:
         self._switches = topology.switches
         self.pool.begin(Begin(topology, trees, self._tables, room or None, self._events), interests)
-        self.work()
-        self._untold = joined(self._untold, self.pool.changes())
+        self._untold = self._worked()
 
     def take(self, parts: Iterable[tuple[bool, Side, Interest]]) -> Mapping[str, list[Change]]:
         self.pool.take(parts)
-        self.work()
-        changes = self.pool.changes()
-        if self._untold:
-            changes, self._untold = joined(self._untold, changes), {}
+        changes = self._worked()
         refused = [why for _, why in self.pool.decided() if why is not None]
         if refused:
             self._untold = changes
@@ -105,13 +101,18 @@ class ConfiguratorProcesses:
 
     def rewire(self, trees: TreeMap) -> Mapping[str, list[Change]]:
         self.pool.rewire(trees)
-        self.work()
-        return self.pool.changes()
+        return self._worked()
 
     def bound(self, switch: str, room: int | None) -> Mapping[str, list[Change]]:
         self.pool.bound(switch, room)
+        return self._worked()
+
+    def _worked(self) -> dict[str, list[Change]]:
+        """Have all decided that is to be; what tables change by that, and by what was not told before."""
         self.work()
-        return self.pool.changes()
+        untold, self._untold = self._untold, {}
+        changes = self.pool.changes()
+        return joined(untold, changes) if untold else changes
 
     def table(self, switch: str) -> dict[Dz, Ports]:
         return self.pool.aim(switch)

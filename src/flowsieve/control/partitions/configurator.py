@@ -7,6 +7,7 @@ that is given the same decides the same, and takes over without having spoken to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -111,14 +112,21 @@ class Configurator:
             self._fitted |= entries is not None
 
     def _disown(self, partition: Dz) -> Answer:
-        """What goes from the tables goes over to the next owner: it is not told."""
+        """What goes from the tables goes over to the next owner: it is not told. The room that it took goes as well."""
         if partition not in self.numbers:
             return Answer(self._nothing())
+        tables = self._at_work
+        given = {
+            switch: sum(map(partition.covers, tables.table(switch))) if room else 0
+            for switch, room in tables.capacity.items()
+        }
+        for switch, entries in given.items():
+            tables.bound(switch, tables.capacity[switch] - entries)
         del self.numbers[partition]
         for part in self._held.pop(partition).values():
-            self._at_work.change(_interest(part), part.side, adding=False)
+            tables.change(_interest(part), part.side, adding=False)
         rows = self._updated_anyway()
-        return self._answer(rows[~within(rows, partition)])
+        return replace(self._answer(rows[~within(rows, partition)]), given=given)
 
     def _take(self, numbers: Mapping[Dz, int], parts: Sequence[RequestPart]) -> Answer:
         for partition, number in numbers.items():
@@ -138,6 +146,7 @@ class Configurator:
         """Serve what there is room for; removals succeed even over capacity."""
         changes = [self._back()]
         refused: dict[int, str] = {}
+        short: dict[str, int] = {}  # what switches would need for what is refused
         for at, part in enumerate(parts):
             was = self._count(part)
             try:
@@ -146,9 +155,12 @@ class Configurator:
                 if not part.adding:
                     continue
                 refused[at] = str(reason)
+                short[reason.switch] = max(reason.needed, short.get(reason.switch, 0))
                 self._uncount(part, was)
                 changes.append(self._back())
-        return self._answer(net(np.concatenate(changes)), before, refused)
+        answer = self._answer(net(np.concatenate(changes)), before, refused)
+        needs = {switch: max(need, short.get(switch, 0)) for switch, need in answer.needs.items()}
+        return replace(answer, needs=needs)
 
     def _back(self) -> Rows:
         """Tables as they were before something was tried that there is no room for; at worst nothing changes."""

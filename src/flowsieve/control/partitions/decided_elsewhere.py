@@ -7,7 +7,7 @@ from typing import Protocol
 
 from flowsieve.flow.capacity.fitted import Fit
 from flowsieve.flow.capacity.weights import BY_VOLUME
-from flowsieve.flow.diff import Change, Ports, changes_between
+from flowsieve.flow.diff import Change, Ports, changes_between, joined
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.publisher_filters import FilterChange
 from flowsieve.flow.tables.compiler import Side
@@ -113,14 +113,11 @@ class DecidedElsewhere:
         trees, self._trees = self._trees, None
         rooms, self._rooms = self._rooms, {}
         parts, self._parts = self._parts, []
-        steps = [] if trees is None else [self.deciders.rewire(trees)]
-        steps += [self.deciders.bound(switch, room) for switch, room in rooms.items()]
-        if parts:
-            steps.append(self.deciders.take(parts))
-        for step in steps:
-            for switch, changes in step.items():
-                found.setdefault(switch, []).extend(changes)
-        return found
+        if trees is not None:
+            found = joined(found, self.deciders.rewire(trees))
+        for switch, room in rooms.items():
+            found = joined(found, self.deciders.bound(switch, room))
+        return joined(found, self.deciders.take(parts)) if parts else found
 
     def told(self) -> dict[str, list[FilterChange]]:
         return {}

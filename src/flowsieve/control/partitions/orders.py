@@ -67,7 +67,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Disown:
-    """A partition is another's from now on."""
+    """A partition is another's from now on, and so is the room that it takes: say how much that is."""
 
     partition: Dz
 
@@ -108,7 +108,8 @@ class Answer:
 
     `refused` are the parts that there is no room for, by their place in the order, and why. `needs` are how many
     entries each switch would need for all that is asked of it, where room is bounded, and `waste` the unwanted copies
-    per event to expect of tables that have less. `visits` counts the work that it took.
+    per event to expect of tables that have less, `given` the room that goes with a partition that was given up.
+    `visits` counts the work that it took.
     """
 
     rows: Rows
@@ -116,6 +117,7 @@ class Answer:
     needs: Mapping[str, int] = field(default_factory=dict)
     waste: Mapping[str, float] = field(default_factory=dict)
     visits: int = 0
+    given: Mapping[str, int] = field(default_factory=dict)
 
 
 # Bytes.
@@ -191,6 +193,7 @@ def answer_to_bytes(serial: int, answer: Answer) -> bytes:
         "needs": dict(answer.needs),
         "waste": dict(answer.waste),
         "visits": answer.visits,
+        "given": dict(answer.given),
     }
     return _message(head, [answer.rows])
 
@@ -201,7 +204,7 @@ def answer_from_bytes(data: bytes) -> tuple[int, Answer]:
     try:
         (rows,) = arrays
         refused = {int(at): str(why) for at, why in head["refused"]}
-        answer = Answer(rows, refused, head["needs"], head["waste"], int(head["visits"]))
+        answer = Answer(rows, refused, head["needs"], head["waste"], int(head["visits"]), head["given"])
         return int(head["serial"]), answer
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadInput(f"a message is no answer of a configurator: {error!r}") from None

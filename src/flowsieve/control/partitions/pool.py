@@ -72,6 +72,7 @@ class _Partition:
     under_way: int = 0
     held: dict[Key, RequestPart] = field(default_factory=dict)
     queue: deque[tuple[int, RequestPart]] = field(default_factory=deque)
+    room: dict[str, int] = field(default_factory=dict)  # that goes with it, until its new owner has it
     taken: float = 0.0  # requests of late
     spanned: float = 0.0  # those of them that cover it wholly
 
@@ -125,6 +126,7 @@ class ConfiguratorPool:
         self._giving: dict[str, list[_Partition]] = {}  # partitions that wait for room where they go to
         self._lowering: set[str] = set()  # who has yet to make do with less
         self._raises: dict[str, dict[str, int]] = {}  # who gets more then
+        self._leaving: set[Dz] = set()  # partitions that their owners have yet to give up
         self._anew = False  # whether a switch turned out to have other room
         self._planned: set[tuple[Dz, int]] = set()  # the partitions, by number, that this is made for
         self._aims = TableAims()
@@ -176,6 +178,7 @@ class ConfiguratorPool:
         self._tried_again.clear()
         self._retry.clear()
         self._giving, self._lowering, self._raises = {}, set(), {}
+        self._leaving.clear()
         for member in self._members.values():
             member.waiting.clear()
             for at, sent in enumerate(member.sent):  # what is answered to these counts no more
@@ -250,6 +253,8 @@ class ConfiguratorPool:
                 self._close(sent.units)
         for partition in self.partitions.values():
             if partition.owner == name:
+                self._leaving.discard(partition.dz)
+                partition.room = partition.room or self._entries(partition.dz)
                 partition.owner, partition.ready, partition.under_way = None, False, 0
                 partition.queue.extendleft(reversed(back.get(partition.dz, [])))
             if partition.going_to == name:
@@ -328,6 +333,9 @@ class ConfiguratorPool:
                 member.slices -= 1
                 self._follow(name, answer.rows)
                 self._served(member, sent, sent.order, answer.refused)
+            case Disown(partition=dz):
+                self._follow(name, answer.rows)
+                self._given_up(name, dz, answer.given)
             case _:
                 self._follow(name, answer.rows)
         if not isinstance(sent.order, Take):
@@ -488,7 +496,7 @@ class ConfiguratorPool:
     def _send_begin(self, name: str) -> None:
         network = self._network
         assert network is not None and self.trees is not None
-        none = dict.fromkeys(self._shares.room, 1)  # until it owns something
+        none = dict.fromkeys(self._shares.room, 0)  # until it owns something
         self._shares.grant(name, none)
         room = none if self._shares.room else None
         self._send(name, Begin(network.topology, self.trees, network.tables, room, network.events), ())
@@ -501,12 +509,27 @@ class ConfiguratorPool:
 
     def _go(self, partition: _Partition) -> None:
         """Let a partition go over to another configurator if nothing of it is under way."""
-        if partition.going_to is None or partition.under_way or partition.owner is None:
+        if partition.going_to is None or partition.under_way or not partition.ready:
             return
-        self._send(partition.owner, Disown(partition.dz), (self._unit(),))
+        assert partition.owner is not None, "somebody has taken it up"
+        partition.ready = False
+        self._leaving.add(partition.dz)
         self._members[partition.owner].waiting.pop(partition.dz, None)
-        self.migrations += 1
-        self._give(partition, partition.going_to)
+        self._send(partition.owner, Disown(partition.dz), (self._unit(),))
+
+    def _given_up(self, name: str, dz: Dz, room: Mapping[str, int]) -> None:
+        """A configurator has given a partition up, with the room that it took."""
+        share = self._shares.of(name)
+        self._shares.grant(name, {switch: share[switch] - entries for switch, entries in room.items()})
+        self._leaving.discard(dz)
+        partition = self.partitions[dz]
+        partition.room, partition.owner = dict(room), None
+        if partition.going_to is not None:
+            self.migrations += 1
+            self._give(partition, partition.going_to)
+            self._share_out()
+        else:
+            self.assign()  # who was to have it is gone
 
     def _pump(self, name: str) -> None:
         """Send a configurator what waits for it, in slices."""
@@ -517,7 +540,8 @@ class ConfiguratorPool:
             units: list[int] = []
             for dz in list(member.waiting):
                 partition = self.partitions[dz]
-                if not partition.ready or partition.going_to is not None or dz in self._retry:
+                waits = not partition.ready or partition.going_to is not None or dz in self._retry
+                if waits or partition.owner != name:
                     del member.waiting[dz]  # it comes back when it is ready
                     continue
                 queue = partition.queue
@@ -545,28 +569,51 @@ class ConfiguratorPool:
     def _share_out(self, anew: bool = False) -> None:
         """Have partitions given to those who get them, and room shared out anew where that pays, or has to be."""
         self._anew |= anew
-        if self._lowering or not self._members:
+        if self._lowering or self._leaving or not self._members:
             return  # first things first
+        if self._shares.room:
+            owned, taken = self._owned()
+            first = any(not each.room for some in self._giving.values() for each in some)
+            if self._owning:  # nobody knows yet what is needed there
+                if first:
+                    return
+            elif self._anew or first or self._shares.tight(owned, taken):
+                self._anew = False
+                self._arrange(self._shares.targets(owned, self._coming(), taken))
+        self._raise()
+
+    @property
+    def _owning(self) -> bool:
+        """Whether partitions are being taken up."""
+        return any(isinstance(sent.order, Own) for member in self._members.values() for sent in member.sent)
+
+    def _owned(self) -> tuple[dict[str, int], dict[str, int]]:
+        """In how many of their partitions configurators have something; and the room that others bring with them."""
         owned = dict.fromkeys(self._members, 0)
         for partition in self.partitions.values():
             if partition.owner is not None and (partition.held or partition.queue or partition.under_way):
                 owned[partition.owner] += 1
-        if self._shares.room and (self._anew or self._giving or self._shares.tight(owned)):
-            self._anew = False
-            self._arrange(self._shares.targets(owned, self._coming()))
-        self._raise()
+        taken: dict[str, int] = {}
+        for partition in (each for some in self._giving.values() for each in some):
+            for switch, entries in partition.room.items():
+                taken[switch] = taken.get(switch, 0) + entries
+        return owned, taken
+
+    def _entries(self, dz: Dz) -> dict[str, int]:
+        """How many entries of a partition there are at each switch whose room is bounded; none while all begins."""
+        if not self._shares.room or self._before is not None:
+            return {}
+        rows = self._aims.rows()
+        found = rows[self._in([dz], rows)][:, C_TRIE].astype(np.int64)
+        sizes = np.bincount(found, minlength=len(self._switches)).tolist()
+        return {switch: sizes[self._number[switch]] for switch in self._shares.room}
 
     def _coming(self) -> dict[str, dict[str, int]]:
-        """How many entries come with the partitions that are given, by whom they are given to and switch."""
+        """A guess at the entries of partitions that bring no room, by whom they are given to and switch."""
         found: dict[str, dict[str, int]] = {}
         for name, partitions in self._giving.items():
-            own = found.setdefault(name, {})
-            rows = self._aims.rows()
-            come = rows[self._in([partition.dz for partition in partitions], rows)]
-            sizes = np.bincount(come[:, C_TRIE].astype(np.int64), minlength=len(self._switches))
-            held = sum(len(partition.held) for partition in partitions)
-            for switch in self._shares.room:
-                own[switch] = held + int(sizes[self._number[switch]])
+            held = sum(len(partition.held) for partition in partitions if not partition.room)
+            found[name] = dict.fromkeys(self._shares.room, held)
         return found
 
     @property
@@ -588,12 +635,16 @@ class ConfiguratorPool:
 
     def _raise(self) -> None:
         """Once all who had to have made do with less: hand out what is free, and the partitions that waited for it."""
-        if self._lowering:
+        if self._lowering or self._leaving:
             return
         raises, self._raises = self._raises, {}
         giving, self._giving = self._giving, {}
         for name in raises.keys() | giving.keys():
-            room = raises.get(name, {})
+            room = dict(raises.get(name, {}))
+            share = self._shares.of(name)
+            for partition in giving.get(name, ()):
+                for switch, entries in partition.room.items():
+                    room[switch] = room.get(switch, share.get(switch, 0)) + entries
             self._shares.grant(name, room)
             if name in giving:
                 numbers = {partition.dz: partition.number for partition in giving[name]}
@@ -622,7 +673,7 @@ class ConfiguratorPool:
         changes = difference(before[self._in(owned, before)], installed(rows[self._in(owned, rows)]))
         self._ask(changes)
         for dz in owned:
-            self.partitions[dz].ready = True
+            self.partitions[dz].ready, self.partitions[dz].room = True, {}
         self._complete()
         for dz in owned:
             self._await(self.partitions[dz])
@@ -645,8 +696,11 @@ class ConfiguratorPool:
         """Take over what an owner has decided; what others say of a partition does not count."""
         if not len(rows):
             return
-        # One that had a partition before and gets it back may still answer for that time: it is not ready then.
-        mine = [dz for dz, each in self.partitions.items() if each.owner == name and each.ready]
+        mine = [
+            dz
+            for dz, each in self.partitions.items()
+            if each.owner == name and (each.ready or dz in self._leaving)
+        ]
         counts = self._in(mine, rows)
         if not counts.all():
             self.stale += int((~counts).sum())

@@ -54,9 +54,9 @@ class RoomShares:
                 found[switch] = found.get(switch, 0.0) + copies
         return found
 
-    def tight(self, owned: Mapping[str, int]) -> bool:
+    def tight(self, owned: Mapping[str, int], taken: Mapping[str, int]) -> bool:
         """Whether some configurator needs more than it has, and would get worthwhile more."""
-        targets = self.targets(owned, {})
+        targets = self.targets(owned, {}, taken)
         return any(
             self._need.get(name, {}).get(switch, 0) + KEPT > self._share.get(name, {}).get(switch, 0)
             and target >= self._share.get(name, {}).get(switch, 0) * (1 + WORTH) + 1
@@ -64,19 +64,22 @@ class RoomShares:
             for switch, target in room.items()
         )
 
-    def targets(self, owned: Mapping[str, int], more: Mapping[str, Mapping[str, int]]) -> dict[str, Room]:
+    def targets(
+        self, owned: Mapping[str, int], more: Mapping[str, Mapping[str, int]], taken: Mapping[str, int]
+    ) -> dict[str, Room]:
         """What each configurator is to have, given in how many partitions of its there is something.
 
-        `more` are the entries, by configurator, of partitions that come to it. A table takes an entry for each
-        partition at least; the rest is shared out by what is needed.
+        `more` are the entries, by configurator, of partitions that come to it, `taken` those of partitions that bring
+        their room with them. A table takes an entry for each partition at least; the rest is shared out by need.
         """
         found: dict[str, Room] = {name: {} for name in owned}
-        for switch, room in self.room.items():
-            least = {name: min(count, room) + KEPT for name, count in owned.items()}
+        for switch, whole in self.room.items():
+            room = max(0, whole - taken.get(switch, 0))
             need = {
                 name: self._need.get(name, {}).get(switch, 0) + more.get(name, {}).get(switch, 0) + KEPT
                 for name in owned
             }
+            least = {name: min(count + KEPT, need[name], room) for name, count in owned.items()}
             want = {name: max(0, need[name] - least[name]) + 1 for name in owned}
             spare, total = room - sum(least.values()), sum(want.values())
             for name in owned:
