@@ -161,13 +161,16 @@ def test_faults_at_any_moment_leave_nothing_wrong(topology: Topology, data: st.D
 class SharedStory(Story):
     """Configurators decide on the tables, and are hit by faults as well, while all else is."""
 
+    most_partitions = 5
+    divides = True
+
     def __init__(self, topology: Topology, data: st.DataObject) -> None:
         super().__init__(topology, data)
         self.share(topology)
 
     def share(self, known: Topology) -> None:
         """Have the same network controlled with configurators."""
-        trees = partition_trees(known, self.data.draw(st.integers(1, 5)))
+        trees = partition_trees(known, self.data.draw(st.integers(1, self.most_partitions)))
         state = ControlState(known, PLAN, trees, Settings(elsewhere=True))
         dice = random.Random(self.data.draw(st.integers(0, 99)))
         self.configurators = InLoopConfigurators(lambda: dice.randrange(7))
@@ -185,7 +188,7 @@ class SharedStory(Story):
                 pool = self.configurators.pool
                 pool.migrate(self.pick_partition(), self.pick(pool.members))
                 self.configurators._flush()
-            case 2:
+            case 2 if self.divides:
                 partitions = [*self.dispatcher.state.partitions]
                 halved = partitions.pop(self.data.draw(st.integers(0, len(partitions) - 1)))
                 self.pending.append(
@@ -215,11 +218,17 @@ def test_faults_of_configurators_beside_all_others_leave_nothing_wrong(
 
 
 class TightStory(SharedStory):
-    """Switches have little room, which they tell by refusing entries; it is shared out between configurators."""
+    """Switches have little room, which they tell by refusing entries; it is shared out between configurators.
+
+    There is an entry for each partition and configurator at least.
+    """
+
+    most_partitions = 3
+    divides = False
 
     def __init__(self, topology: Topology, data: st.DataObject) -> None:
         super().__init__(topology, data)
-        room = data.draw(st.integers(2, 6))
+        room = data.draw(st.integers(8, 10))
         self.fabric = WatchedFabric(
             EmbeddedNetwork(topology, room), lambda event: self.dispatcher.heard(event)
         )
@@ -240,7 +249,7 @@ class TightStory(SharedStory):
         super().step()
 
 
-@settings(max_examples=8)
+@settings(max_examples=40)
 @given(topologies(), st.data())
 def test_nor_do_they_where_switches_have_little_room(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(TightStory(topology, data).run())
