@@ -22,9 +22,13 @@ pytestmark = [
 ]
 
 
+# Who leads is not what is tried here, and shall not change because the machine has much to do.
+PATIENT = f"{CONFIGURATORS}\nlease = 5"
+
+
 def play(story: Callable[[Nodes], Awaitable[None]], hatchery: Hatchery, topology: str = "ring:4") -> None:
     async def whole() -> None:
-        async with shared(topology, hatchery, more=CONFIGURATORS) as there:
+        async with shared(topology, hatchery, more=PATIENT) as there:
             await story(there)
 
     asyncio.run(whole())
@@ -54,16 +58,21 @@ def test_others_take_over_and_the_tables_are_those_that_one_process_makes(hatche
             await leader.logged("is gone; others take over", times=2)
             os.kill(stopped, signal.SIGCONT)
             before = burst.answered
+            leader = await there.leader()
             await deciding(leader)  # both are back, as new ones
             for pid in (await leader.configurators()).values():
                 os.kill(pid, signal.SIGKILL)  # all of them
             await asyncio.sleep(0.5)
         assert burst.answered > before
+        leader = await there.leader()  # on a busy machine it may be the other one by now
+        burst.judged_by(leader)
         await burst.check()
+        await deciding(leader, 1)
         told = await leader.sharing()
-        assert told["takeovers"] >= 2
         assert {each["owner"] for each in told["partitions"]} <= told["configurators"].keys()
         assert await leader.judge() == 0
+        for node in there.nodes:
+            assert "has died" not in node.errors.read_text()
         with leader.watched() as watch:
             for node in there.nodes:
                 await node.stop_it(signal.SIGKILL)

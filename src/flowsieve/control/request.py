@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from types import NoneType
 
 from flowsieve.content.filter import Filter
@@ -71,3 +72,15 @@ class Request:
 def free_id(start: str, taken: Container[str], numbers: Iterable[int]) -> str:
     """An id that is not taken: the start and the first of the numbers that makes it so."""
     return next(id for n in numbers if (id := f"{start}-{n}") not in taken)
+
+
+def broad_first(kinds: Sequence[Hashable], breadth: Callable[[int], float]) -> list[int]:
+    """An order in which to serve requests one by one: of those of one kind that follow each other, broad ones first.
+
+    What is broad makes entries that narrow ones then do without. Requests of different kinds never swap.
+
+    >>> broad_first(["sub", "sub", "unsub", "sub", "sub"], [1, 2, 3, 4, 5].__getitem__)
+    [1, 0, 2, 4, 3]
+    """
+    runs = groupby(range(len(kinds)), key=lambda at: kinds[at])
+    return [at for _, run in runs for at in sorted(run, key=lambda at: -breadth(at))]

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 from flowsieve.control.outcome import Outcome as Outcome
 from flowsieve.control.partitions.decided_elsewhere import DecidedElsewhere
-from flowsieve.control.request import Request
+from flowsieve.control.request import Request, broad_first
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.settings import Settings as Settings
@@ -425,7 +425,12 @@ class ControlState:
         before, refused = self.tables, list[tuple[Request, Refused]]()
         told, steps = dict[str, list[FilterChange]](), list[int]()
         gone: set[tuple[Side, str]] = set()
-        for request in requests:
+
+        def breadth(at: int) -> float:
+            return self._cover(requests[at]).share if requests[at].op.adding else 0.0
+
+        for at in broad_first([request.op for request in requests], breadth):
+            request = requests[at]
             key = (request.op.side, request.id)
             if not request.op.adding and key in gone:
                 gone.remove(key)

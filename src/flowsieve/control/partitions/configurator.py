@@ -30,6 +30,7 @@ from flowsieve.control.partitions.orders import (
 )
 from flowsieve.control.partitions.table_rows import Rows, net, no_rows, rows_from, within
 from flowsieve.control.partitions.wire import SIZE
+from flowsieve.control.request import broad_first
 from flowsieve.errors import BadInput, Refused, TableFull
 from flowsieve.flow.capacity.fitted import FittedTables
 from flowsieve.flow.capacity.weights import Weights
@@ -147,7 +148,8 @@ class Configurator:
         changes = [self._back()]
         refused: dict[int, str] = {}
         short: dict[str, int] = {}  # what switches would need for what is refused
-        for at, part in enumerate(parts):
+        for at in broad_first([(part.adding, part.side) for part in parts], lambda at: parts[at].dz.share):
+            part = parts[at]
             was = self._count(part)
             try:
                 changes.append(self._updated())
