@@ -108,9 +108,12 @@ class Place:
 
 
 @asynccontextmanager
-async def place(configurators: int = 2, capacity: int | None = None) -> AsyncIterator[Place]:
+async def place(
+    configurators: int = 2, capacity: int | None = None, balance: bool = False
+) -> AsyncIterator[Place]:
     state = ControlState(RING, PLAN, TREES, Settings(capacity=capacity, elsewhere=True))
-    there = Configurators(OwnOwnership(), SECRET, SharingSettings(configurators, slice_size=5, balance=False))
+    settings = SharingSettings(configurators, slice_size=5, balance=balance)
+    there = Configurators(OwnOwnership(), SECRET, settings)
     found = Place(there, state)
     there.attach(state, found.follow)
     async with asyncio.timeout(PATIENCE):
@@ -418,3 +421,55 @@ def test_nothing_hangs_when_the_block_ends_whatever_is_under_way() -> None:
 def test_a_name_has_its_place_in_the_greeting(name: str) -> None:
     said = hello(bytes(NONCE), name)
     assert len(said) == HELLO
+
+
+def test_a_partition_goes_to_who_has_less_to_do_while_requests_pour_into_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(module, "ANSWER_SECONDS", PATIENCE)
+
+    async def story() -> None:
+        async with place(balance=True) as at:
+            at.work("c1")
+            at.work("c2")
+            await at.until(lambda: at.there.pool.ready)
+            await at.ask(offered())
+            giver, receiver = at.there.pool.members
+            hot = [dz for dz, (owner, _) in at.there.pool.owners.items() if owner == giver]
+            number = 0
+            while not at.there.pool.migrations:
+                some = [
+                    wanted(f"s{number + n}", f"{hot[n % len(hot)]}{(number + n) % 64:06b}")
+                    for n in range(100)
+                ]
+                number += len(some)
+                at.state.step(some)
+                await asyncio.sleep(0.001)
+            await at.there.caught_up()
+            assert any(at.there.pool.owners[dz][0] == receiver for dz in hot)
+            at.check()
+
+    asyncio.run(story())
+
+
+def test_the_space_is_divided_finer_where_requests_are_and_tables_follow() -> None:
+    async def story() -> None:
+        async with place() as at:
+            at.work("c1")
+            at.work("c2")
+            await at.until(lambda: at.there.pool.ready)
+            await at.ask(offered())
+            for n in range(200):
+                await at.ask(wanted(f"s{n}", f"0000{n % 16:04b}"))
+            partitions = at.there.division()
+            assert partitions is not None
+            assert max(dz.length for dz in partitions) > 2
+            at.state.divide(partitions)
+            await at.there.caught_up()
+            assert set(at.there.pool.partitions) == set(partitions)
+            alone = ControlState(RING, PLAN, at.state.trees)
+            alone.step([offered(), *(wanted(f"s{n}", f"0000{n % 16:04b}") for n in range(200))])
+            assert at.tables == {switch: alone.table(switch) for switch in RING.switches}
+
+    asyncio.run(story())
