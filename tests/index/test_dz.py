@@ -49,7 +49,7 @@ def test_a_dz_survives_pickling() -> None:
     assert pickle.loads(pickle.dumps(Dz.parse("0101"))) == Dz.parse("0101")
 
 
-@pytest.mark.parametrize(("bits", "length"), [(0, -1), (0, 113), (4, 2), (-1, 3)])
+@pytest.mark.parametrize(("bits", "length"), [(0, -1), (0, 114), (4, 2), (-1, 3)])
 def test_a_number_that_does_not_fit_its_length_is_refused(bits: int, length: int) -> None:
     with pytest.raises(BadInput):
         Dz(bits, length)
@@ -59,4 +59,4 @@ def test_a_text_that_is_no_dz_is_refused_with_an_example() -> None:
     with pytest.raises(BadInput, match=r"'01x1' is no dz.*'0110'"):
         Dz.parse("01x1")
     with pytest.raises(BadInput, match="112"):
-        Dz.parse("0" * 113)
+        Dz.parse("0" * 114)

@@ -91,8 +91,8 @@ def test_the_callers_arrays_stay_his() -> None:
 def test_arrays_that_hold_no_dz_are_refused() -> None:
     with pytest.raises(BadInput, match="shape"):
         DzSet.from_arrays([0, 0], [0], [1])
-    with pytest.raises(BadInput, match="not 113 bits of 0"):
-        DzSet.from_arrays([0], [0], [113])
+    with pytest.raises(BadInput, match="not 114 bits of 0"):
+        DzSet.from_arrays([0], [0], [114])
     with pytest.raises(BadInput, match=r"dz 1 of the arrays.*zeros behind"):
         DzSet.from_arrays([0, 1], [0, 0], [1, 63])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome
@@ -41,6 +41,28 @@ class Controller:
             self.switches.settle()
         self._carry_out(outcome.changes)
         return outcome
+
+    def become(
+        self, state: ControlState, encoding: Encoding, rename: Callable[[Dz], Dz | None] = lambda dz: dz
+    ) -> dict[str, list[Change]]:
+        """Go on with another state of the same network; what its tables ask for, to be carried out.
+
+        An encoding may have other names for the same entries: `rename` says which.
+        """
+        before = {switch: self.state.table(switch) for switch in self.state.topology.switches}
+        self.state, self.encoding = state, encoding
+        self._partitions = [dz for dz, _ in state.trees]
+        found = {}
+        for switch, table in before.items():
+            self._beliefs[switch].recode(encoding, rename)
+            named = {now: ports for dz, ports in table.items() if (now := rename(dz)) is not None}
+            if changes := changes_between(named, state.table(switch)):
+                found[switch] = changes
+        return found
+
+    def carry_out(self, changes: Mapping[str, list[Change]]) -> None:
+        """Have switches make changes; on return they have acknowledged them. Errors as in `submit`."""
+        self._carry_out(changes)
 
     def repair(self) -> int:
         """Read all tables back and set right what differs from what they should be; how many operations it took."""

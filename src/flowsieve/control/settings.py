@@ -9,6 +9,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.flow.tables.compiler import Tables
+from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
@@ -26,6 +27,7 @@ class Settings:
     interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
     `policy`: which hosts a publisher that names receivers may address. `bloom`: that packets name, instead of
     receivers, the filters that they match, and how. `elsewhere`: that configurators decide on tables, not this state.
+    `resample`: the same sample under another plan, where there is one to go over to.
     """
 
     budget: int = DEFAULT_BUDGET
@@ -38,10 +40,17 @@ class Settings:
     policy: SendPolicy = EVERYBODY
     bloom: BloomSettings | None = None
     elsewhere: bool = False
+    resample: Callable[[IndexPlan], EventSample | None] = field(default=lambda plan: None, compare=False)
 
     def __post_init__(self) -> None:
         if self.label_hosts is not None and not self.labelled:
             raise BadInput("some hosts' packets name their receivers, and none do; right is labelled = True")
+
+    def sample_under(self, plan: IndexPlan) -> EventSample | None:
+        """Where events fall under a plan, as far as it is known."""
+        if self.sample is not None and (self.sample.plan is plan or self.sample.plan == plan):
+            return self.sample
+        return self.resample(plan)
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""

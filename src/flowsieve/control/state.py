@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.content.filter import Filter
 from flowsieve.control.outcome import Outcome as Outcome
 from flowsieve.control.partitions.decided_elsewhere import DecidedElsewhere
 from flowsieve.control.request import Request, broad_first
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.settings import Settings as Settings
+from flowsieve.control.transition.crossing import Crossing, ServedIndex
 from flowsieve.errors import BadInput, BadPlan, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
-from flowsieve.flow.capacity.weights import Weights
+from flowsieve.flow.capacity.weights import Weights, events_of
 from flowsieve.flow.diff import Change, Ports, joined
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import LabelGroup
@@ -33,6 +38,7 @@ from flowsieve.header.tag import POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import WHOLE, DzSet, union
 from flowsieve.index.plan import IndexPlan
+from flowsieve.index.sides import NEW, cells_of
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
 from flowsieve.network.topology import Topology
@@ -52,9 +58,15 @@ class ControlState:
         trees: TreeMap | None = None,
         settings: Settings | None = None,
         owner: Owner = SOLE,
+        *,
+        index: ServedIndex | None = None,
+        crossing: Crossing | None = None,
     ) -> None:
         self.topology = topology
-        self.plan = plan
+        self.plan = plan  # what publishers should go by
+        self.index = index  # the same with its tag; None while it is the one that it began with
+        self.crossing = crossing  # the way to another index, if the network is on it
+        self.retired: tuple[ServedIndex, ...] = ()  # that publishers may not all have left yet
         self.owner = owner
         self.trees = trees or self._one_tree(topology)
         for dz, _ in self.trees:
@@ -218,6 +230,11 @@ class ControlState:
         self._weigh()
         self._update_anyway()
         return Outcome(self.changes_since(before))
+
+    def take_bounds(self, bounds: Mapping[str, int]) -> None:
+        """Switches were found to have so much room, before anything was asked of this state."""
+        self.bounds = dict(bounds)
+        self._bound_again()
 
     def _bound_again(self) -> None:
         for switch, room in self.bounds.items():
@@ -460,7 +477,7 @@ class ControlState:
         there, weighed = len(self.subscriptions), self._tables.weights.interests
         if self.bounded and not self.labelled and abs(there - weighed) * 10 > weighed:
             interests = [interest.dz for interest in self.subscriptions.values()]
-            self._tables.weights = Weights.of(interests, self.settings.sample)
+            self._tables.weights = Weights.of_events(interests, self.sampled)
 
     def _check(self, requests: Sequence[Request]) -> None:
         """Raise at the first request that no state could take."""
@@ -473,12 +490,34 @@ class ControlState:
         return Interest(request.id, request.endpoint, request.filter, self._cover(request))
 
     def _cover(self, request: Request) -> DzSet:
-        if request.filter is None:
+        if self.crossing is not None:
+            cover = self.crossing.cover(request.filter, self._cover_under)
+        elif request.filter is None:
             assert request.dz is not None
             cover = request.dz
         else:
-            cover = self.plan.cover(request.filter, self.settings.budget, self.settings.sample)
+            cover = self._cover_under(self.plan, request.filter)
         return cover if self.owner.part is WHOLE else cover & self.owner.part
+
+    def _cover_under(self, plan: IndexPlan, wanted: Filter) -> DzSet:
+        """The dz that stand for a filter under a plan."""
+        return plan.cover(wanted, self.settings.budget, self.settings.sample_under(plan))
+
+    @property
+    def sampled(self) -> NDArray[np.uint64] | None:
+        """Where the events of the sample fell (rows of hi, lo, sorted), in the space that tables are about."""
+        if self.crossing is not None:
+            return self.crossing.events(self.settings.sample_under)
+        return None if self.settings.sample is None else events_of(self.settings.sample)
+
+    def told_cover(self, interest: Interest) -> DzSet:
+        """The dz of an interest as its client knows them: under the index that publishers should use."""
+        crossing = self.crossing
+        if crossing is None or interest.filter is None:
+            return interest.dz
+        if crossing.phase.revocable:  # all is carried, which nobody may count on
+            return self._cover_under(crossing.old.plan, interest.filter)
+        return cells_of(NEW, interest.dz)
 
     def _take(self, request: Request, new: Interest | None) -> Interest:
         book = self.interests(request.op.side)

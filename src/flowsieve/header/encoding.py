@@ -17,7 +17,7 @@ from flowsieve.errors import BadPlan
 from flowsieve.header.address import Prefix, address_text
 from flowsieve.header.match import Match, PrefixMatch
 from flowsieve.header.tag import POOLS, Tag
-from flowsieve.index.dz import Dz
+from flowsieve.index.dz import WHOLE_SPACE, Dz
 
 CONTENT_PRIORITY = 1000  # 0 is the table miss; 2000 and up are transitions and service
 Keys = tuple[NDArray[np.uint64], NDArray[np.uint64]]
@@ -31,6 +31,10 @@ class Encoding(Protocol):
     @property
     def family(self) -> int:
         """Of the addresses: 4 or 6."""
+
+    @property
+    def roots(self) -> tuple[Dz, ...]:
+        """The widest cells that an address can tell: all of the space, unless it is that of two indexes."""
 
     @property
     def room(self) -> int:
@@ -89,6 +93,7 @@ class PrefixEncoding:
         group = tag.group
         self.tag, self.family = tag, group.family
         self.room, self.ahead = group.width - group.length, group.length
+        self.roots: tuple[Dz, ...] = (WHOLE_SPACE,)
         self._first, self._bytes = group.first, group.width // 8
 
     def match_of(self, dz: Dz) -> PrefixMatch:

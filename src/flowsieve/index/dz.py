@@ -8,6 +8,7 @@ from functools import total_ordering
 from flowsieve.errors import BadInput
 
 MAX_LENGTH = 112  # what an IPv6 address has left behind a 16-bit group prefix
+LONGEST = MAX_LENGTH + 1  # of a cell in two spaces that are seen as one: see `sides`
 
 
 @total_ordering
@@ -27,7 +28,7 @@ class Dz:
     length: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.length <= MAX_LENGTH:
+        if not 0 <= self.length <= LONGEST:
             raise BadInput(f"a dz has 0 to {MAX_LENGTH} bits, not {self.length}")
         if self.bits < 0 or self.bits >> self.length:
             raise BadInput(f"{self.bits:#x} is no number of {self.length} bits")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from flowsieve.index.dz import MAX_LENGTH
+from flowsieve.index.dz import LONGEST
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -169,7 +169,7 @@ def difference(a_hi, a_lo, a_length, b_hi, b_lo, b_length):
 def first_untidy(hi, lo, length):
     """Where the first dz stands that has a wrong length, or a bit behind its length; -1 if none does."""
     for i in range(len(hi)):
-        if not 0 <= length[i] <= MAX_LENGTH or hi[i] & ~mask_hi(length[i]) or lo[i] & ~mask_lo(length[i]):
+        if not 0 <= length[i] <= LONGEST or hi[i] & ~mask_hi(length[i]) or lo[i] & ~mask_lo(length[i]):
             return i
     return -1
 

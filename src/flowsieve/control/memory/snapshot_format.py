@@ -33,7 +33,8 @@ _LOW = (1 << 64) - 1
 def covers_name(state: ControlState) -> str:
     """A name for all that the cover of a filter depends on."""
     settings = state.settings
-    return _name(COVERS, plan_to_json(state.plan), settings.budget, _sample_name(state))
+    on_the_way = [] if state.crossing is None else [state.crossing.name]
+    return _name(COVERS, plan_to_json(state.plan), settings.budget, _sample_name(state), *on_the_way)
 
 
 def fit_name(state: ControlState) -> str:
@@ -84,7 +85,7 @@ def fit_from_json(data: Mapping[str, Any] | None, name: str, state: ControlState
     weights = Weights(
         np.ascontiguousarray(cells),
         _unpacked(data["mass"], "<f8"),
-        events_of(state.settings.sample),
+        state.sampled if state.sampled is not None else events_of(None),
         data["interests"],
     )
     return Fit(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
 from flowsieve.flow.entry import CONTENT_TABLE, Action, Deliver, Flow, content_flow
 from flowsieve.flow.order import ordered
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
-from flowsieve.index.dz import WHOLE_SPACE, Dz
+from flowsieve.index.dz import Dz
 
 MOST_REMEMBERED = 1 << 14  # port sets
 
@@ -58,10 +58,20 @@ class Belief:
         self.known = True
         return strays
 
+    def recode(self, encoding: Encoding, rename: Callable[[Dz], Dz | None]) -> None:
+        """Go on with an encoding that has other names for the same entries; for those without one, read anew."""
+        self._encoding = encoding
+        self.held, before = {}, self.held
+        for dz, ports in before.items():
+            if (now := rename(dz)) is None:
+                self.known = False
+            else:
+                self.held[now] = ports
+
     def _sent_to(self, actions: tuple[Action, ...]) -> Ports | None:
         """The ports of an entry of ours that has these actions; None if none has."""
         ports = tuple(sorted(action.port for action in actions))
-        ours = content_flow(self._encoding, WHOLE_SPACE, ports, self.deliveries)
+        ours = content_flow(self._encoding, self._encoding.roots[0], ports, self.deliveries)
         return ports if ours.actions == actions else None
 
     def steps(

@@ -1,0 +1,135 @@
+"""What events are addressed by, and the way of a network from one such index to another, in phases.
+
+Addresses under the old tag and under the new one never mix. Under the old tag everything is *carried* along its tree
+while publishers go over, so that its fine entries can make room for those of the new index; with `carry` False both
+are in the tables side by side (versioning).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowsieve.content.filter import Filter
+from flowsieve.errors import BadPlan
+from flowsieve.header.encoding import PrefixEncoding
+from flowsieve.header.joint_encoding import JointEncoding
+from flowsieve.header.tag import DZ_HEADERS, POOLS, Tag
+from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
+from flowsieve.index.plan import IndexPlan, plan_to_json
+from flowsieve.index.sample import EventSample
+from flowsieve.index.sides import NEW, OLD, cells_on, off_side, on_side, side_of, words_on
+from flowsieve.network.tree import TreeMap
+
+Cover = Callable[[IndexPlan, Filter], DzSet]
+
+
+class Phase(Enum):
+    """What happens in each; up to INSTALL it can be given up, from SWITCH on it is gone through with."""
+
+    CARRY = "carry"  # under the old tag, tables carry everything
+    INSTALL = "install"  # under the new tag, tables are those of the new index
+    SWITCH = "switch"  # publishers go over to the new index
+    FENCE = "fence"  # what is still sent under the old tag is handed up at its first switch
+    CLEAR = "clear"  # under the old tag, nothing is carried any more
+
+    @property
+    def revocable(self) -> bool:
+        """Whether no publisher can have heard of the new index yet."""
+        return self in (Phase.CARRY, Phase.INSTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedIndex:
+    """A plan, and the tag of the addresses that it makes; the version tells it from those before and after."""
+
+    version: int
+    tag: Tag
+    plan: IndexPlan
+
+    @property
+    def encoding(self) -> PrefixEncoding:
+        return PrefixEncoding(self.tag)
+
+    def follower(self, plan: IndexPlan, *in_use: Tag) -> ServedIndex:
+        """The index that comes next, under a tag of the same pool that nobody uses; raises BadPlan if it cannot be."""
+        pool = next(POOLS[header] for header in DZ_HEADERS if self.tag in POOLS[header])
+        free = [tag for tag in pool if tag != self.tag and tag not in in_use]
+        if not free:
+            used = ", ".join(str(tag.group) for tag in in_use)
+            raise BadPlan(f"no tag is free for another index: some publisher has not left {used} yet")
+        room = PrefixEncoding(free[0]).room
+        if plan.bits > room:
+            raise BadPlan(f"the plan makes dz of {plan.bits} bits, and {free[0].group} has room for {room}")
+        if plan.schema != self.plan.schema:
+            raise BadPlan("the plan is for another schema than the running one")
+        return ServedIndex(self.version + 1, free[0], plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A network on its way from an old index to a new one."""
+
+    old: ServedIndex
+    new: ServedIndex
+    phase: Phase
+    carry: bool = True
+
+    @property
+    def served(self) -> ServedIndex:
+        """What publishers should use now."""
+        return self.old if self.phase.revocable else self.new
+
+    @property
+    def encoding(self) -> JointEncoding:
+        return JointEncoding(self.old.tag, self.new.tag)
+
+    @property
+    def name(self) -> list[object]:
+        """What tells the covers of filters on this way from others, as a JSON value."""
+        told = [[each.version, str(each.tag.group), plan_to_json(each.plan)] for each in (self.old, self.new)]
+        return [*told, self.phase.value, self.carry]
+
+    def at(self, phase: Phase) -> Crossing:
+        return replace(self, phase=phase)
+
+    def cover(self, wanted: Filter | None, cover: Cover) -> DzSet:
+        """What tables have to know of a filter, in both spaces; without one, all there is."""
+        old = new = EMPTY
+        if self.phase is not Phase.CLEAR:
+            carried = self.carry or wanted is None
+            old = WHOLE if carried else cover(self.old.plan, wanted)  # type: ignore[arg-type]
+        if self.phase is not Phase.CARRY:
+            new = WHOLE if wanted is None else cover(self.new.plan, wanted)
+        return cells_on(OLD, old) | cells_on(NEW, new)
+
+    def events(self, sample_under: Callable[[IndexPlan], EventSample | None]) -> NDArray[np.uint64] | None:
+        """Where the events of a sample fall in both spaces (rows of hi, lo, sorted); None without one."""
+        rows = []
+        for side, index in ((OLD, self.old), (NEW, self.new)):
+            if (sample := sample_under(index.plan)) is not None:
+                rows.append(np.column_stack(words_on(side, sample.hi, sample.lo)))
+        return np.concatenate(rows) if rows else None
+
+
+def side_by_side(old: TreeMap, new: TreeMap) -> TreeMap:
+    """The trees of both spaces."""
+    parts = [(on_side(side, dz), tree) for side, trees in ((OLD, old), (NEW, new)) for dz, tree in trees]
+    return TreeMap(tuple(parts))
+
+
+def trees_of(side: int, trees: TreeMap) -> TreeMap:
+    """The trees of one of two spaces."""
+    return TreeMap(tuple((off_side(dz), tree) for dz, tree in trees if side_of(dz) == side))
+
+
+def renamed(crossed: bool, side: int) -> Callable[[Dz], Dz | None]:
+    """What a cell of one space is called when both are seen as one, or the other way round; None if it is not there."""
+    if crossed:
+        return lambda dz: on_side(side, dz)
+    return lambda dz: off_side(dz) if side_of(dz) == side else None
