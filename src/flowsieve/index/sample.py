@@ -71,3 +71,21 @@ class EventSample:
             return Weight(waste, volume, hits)
 
         return weigh
+
+
+class Resampler:
+    """The sample of some events under whatever plan is asked for; that of the last two plans is kept."""
+
+    def __init__(self, events: EventBatch | None) -> None:
+        self._events = events
+        self._known: tuple[EventSample, ...] = ()
+
+    def __call__(self, plan: IndexPlan) -> EventSample | None:
+        if self._events is None:
+            return None
+        for known in self._known:
+            if known.plan is plan:
+                return known
+        made = EventSample.of(plan, self._events)
+        self._known = (made, *self._known[:1])
+        return made

@@ -334,11 +334,15 @@ def _read_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan 
                 key, f"{key} is given beside a plan; right is one or the other, for a plan has its own {key}"
             )
     path = index.file("plan", "plan.json")
-    if path is not None:
-        with index.mistakes.kept():
-            data, _ = read_json(path, "an index plan")
-            with index.mistakes.kept(str(path)):
-                return plan_from_json(data, schema, encoding.room)
+    return None if path is None else read_plan(index, path, schema, encoding)
+
+
+def read_plan(section: Section, path: Path, schema: Schema, encoding: Encoding) -> IndexPlan | None:
+    """The plan in a file; None after a mistake."""
+    with section.mistakes.kept():
+        data, _ = read_json(path, "an index plan")
+        with section.mistakes.kept(str(path)):
+            return plan_from_json(data, schema, encoding.room)
     return None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.flat import Words
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.network.topology import Topology
+from flowsieve.scenario.plan_step import go_over
 from flowsieve.scenario.plane import plane_of
-from flowsieve.scenario.read import EventStep, RequestStep, Scenario
+from flowsieve.scenario.read import EventStep, PlanStep, RequestStep, Scenario
 from flowsieve.southbound.embedded.batch import Batch
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import Switches
@@ -70,6 +72,7 @@ class Stage:
         self.network = network or EmbeddedNetwork(scenario.topology, scenario.capacity)
         self.plane = plane_of(scenario, self.network)
         self.refused: list[str] = []
+        self.transitions: list[dict[str, Any]] = []  # to other plans, and how they went
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         """What the switches hold."""
@@ -83,6 +86,19 @@ class Stage:
             for request, why in outcome.refused:
                 self.refused.append(f"{request.op.value} {request.id} of {request.endpoint}: {why}")
             progress("requests", min(at + SLICE, of), of)
+
+    def go_over(
+        self,
+        step: PlanStep,
+        publish: Callable[[EventBatch], None] = lambda events: None,
+        unwanted: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Go over to a step's plan; where its tables do not fit, that is kept in `refused`, with the reason."""
+        gone = go_over(self.plane, step, publish, unwanted)
+        if gone.refused is not None:
+            self.refused.append(gone.refused)
+        if gone.told is not None:
+            self.transitions.append(gone.told)
 
     def _due(self, requests: Sequence[Request]) -> Iterator[Request]:
         """The requests but for those that end what was refused before; a scenario ends nothing else unknown."""
@@ -102,6 +118,8 @@ def settled(scenario: Scenario, progress: Progress = silent) -> Stage:
     for step in scenario.steps:
         if isinstance(step, RequestStep):
             stage.serve(step, progress)
+        elif isinstance(step, PlanStep):
+            stage.go_over(replace(step, events=None))
     return stage
 
 
@@ -169,6 +187,7 @@ class Played:
             "link_packets": sum(stage.network.link_packets.values()),
             "seconds": {phase: round(spent, 3) for phase, spent in self.seconds.items()},
             **stage.plane.figures(),
+            **({"transitions": stage.transitions} if any_plan(stage.scenario) else {}),
             "first_refused": stage.refused[:SHOWN],
             "first_rejected": self.rejected[:SHOWN],
         }
@@ -182,10 +201,20 @@ def play(scenario: Scenario, progress: Progress = silent, network: PlayedNetwork
             with _timed(played, "requests"):
                 played.stage.serve(step, progress)
             played.counts.requests += len(step.requests)
+        elif isinstance(step, PlanStep):
+            with _timed(played, "events"):
+                played.stage.go_over(
+                    step, partial(_publish_batch, played), lambda: played.counts.false_positives
+                )
         else:
             with _timed(played, "events"):
                 publish(played, step, progress)
     return played
+
+
+def any_plan(scenario: Scenario) -> bool:
+    """Whether a scenario goes over to other plans."""
+    return any(isinstance(step, PlanStep) for step in scenario.steps)
 
 
 @contextmanager

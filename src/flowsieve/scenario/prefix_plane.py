@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from weakref import finalize
+
+import numpy as np
 
 from flowsieve.client.batch_packets import Packets, packets_of
 from flowsieve.content.event import EventBatch
@@ -14,6 +17,8 @@ from flowsieve.control.partitions.blocking import ConfiguratorProcesses
 from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome, Settings
+from flowsieve.control.transition.crossing import ServedIndex
+from flowsieve.control.transition.stepwise import Meanwhile, Transition
 from flowsieve.flow.capacity.weights import events_of
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
@@ -21,7 +26,8 @@ from flowsieve.flow.proof.explain import Explanation
 from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.tables.compiler import Side, Tables
 from flowsieve.flow.view import NetworkView
-from flowsieve.index.sample import EventSample
+from flowsieve.index.plan import IndexPlan
+from flowsieve.index.sample import Resampler
 from flowsieve.scenario.index_section import IndexSection
 from flowsieve.scenario.price import Quote, quote
 from flowsieve.scenario.read import Scenario
@@ -39,6 +45,8 @@ class PrefixPlane:
         if state.elsewhere is not None:
             self._share(state)
         self.controller = Controller(state, switches, index.encoding)
+        self._served = ServedIndex(0, index.encoding.tag, index.plan)
+        self._transition: Transition | None = None
 
     def _share(self, state: ControlState) -> None:
         """Have configurators decide on the tables, for as long as this plane is there."""
@@ -66,7 +74,28 @@ class PrefixPlane:
         return self.state.interests(side)
 
     def packets(self, events: EventBatch) -> Packets:
-        return packets_of(events, self.state.plan, self._index.encoding)
+        """By the index that is served; while the network goes over to another, by the one that each host has."""
+        if self._transition is None:
+            return packets_of(events, self._served.plan, self._served.encoding)
+        moved = np.isin(events.hosts, list(self._transition.moved))
+        halves = []
+        for rows, index in ((~moved, self._served), (moved, self._transition.new)):
+            own = packets_of(events.take(rows), index.plan, index.encoding)
+            halves.append((np.flatnonzero(rows)[own.rows], own.hi, own.lo))
+        rows, hi, lo = (np.concatenate(both) for both in zip(*halves, strict=True))
+        return Packets(self._served.encoding.family, rows, hi, lo)
+
+    def go_over(self, plan: IndexPlan, meanwhile: Meanwhile) -> Transition:
+        """Go over to another plan, publisher by publisher; `meanwhile` is called again and again on the way."""
+        publishers = {each.endpoint for each in self.state.advertisements.values()}
+        new = self._served.follower(plan)
+        self._transition = transition = Transition(self.controller, self._served, new, meanwhile=meanwhile)
+        try:
+            transition.run(sorted(publishers))
+            self._served, self._index = new, replace(self._index, plan=plan)
+        finally:
+            self._transition = None
+        return transition
 
     def tables(self) -> dict[str, tuple[Flow, ...]]:
         return self.controller.tables()
@@ -84,13 +113,14 @@ class PrefixPlane:
         return self.controller.view(tables)
 
     def figures(self) -> dict[str, Any]:
-        return {"bits": self._index.plan.bits, "coarsened": self.state.waste()}
+        return {"bits": self.state.plan.bits, "coarsened": self.state.waste()}
 
 
 def _first_state(scenario: Scenario, index: IndexSection) -> ControlState:
     """The control state that a scenario begins with."""
     topology, plan = scenario.topology, index.plan
-    sample = EventSample.of(plan, index.sample) if index.sample is not None else None
+    resample = Resampler(index.sample)
+    sample = resample(plan)
     trees = partition_trees(topology, scenario.trees, sample)
     settings = Settings(
         index.budget,
@@ -98,5 +128,6 @@ def _first_state(scenario: Scenario, index: IndexSection) -> ControlState:
         scenario.tables or Tables.OVERLAY,
         sample,
         elsewhere=scenario.configurators > 1,
+        resample=resample,
     )
     return ControlState(topology, plan, trees, settings)

@@ -14,6 +14,7 @@ from flowsieve.content.schema import Schema, shown
 from flowsieve.control.request import Request
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.receivers import HEADER as RECEIVERS
+from flowsieve.index.plan import IndexPlan
 from flowsieve.network.topology import Topology
 from flowsieve.scenario.control_section import CONTROL, KEYS, divided, read_sharing
 from flowsieve.scenario.index_section import (
@@ -22,13 +23,16 @@ from flowsieve.scenario.index_section import (
     ReceiverSection,
     check_label_hosts,
     read_contents,
+    read_plan,
     read_schema,
 )
 from flowsieve.scenario.network_section import Network, read_network
 from flowsieve.scenario.request_files import RequestBook, parser_of, read_requests
 
 PARTS = ("schema", "index", "network", "control", "step")
-STEP_KEYS = ("requests", "events")
+STEP_KEYS = ("requests", "events", "plan", "rate")
+MOST_RATE = 1_000_000
+DEFAULT_RATE = 1_000.0  # events a second, while a network goes over to another plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,28 @@ class EventStep:
     events: EventBatch
 
 
-Step = RequestStep | EventStep
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanStep:
+    """A plan to go over to, and events that are published while that happens, so many a second."""
+
+    source: Path
+    plan: IndexPlan
+    events: EventStep | None = None
+    rate: float = DEFAULT_RATE
+
+
+Step = RequestStep | EventStep | PlanStep
+
+
+@dataclass(frozen=True, slots=True)
+class StepFiles:
+    """What one step names: the file of its requests, or of its events, or of a plan and perhaps of events."""
+
+    section: Section
+    requests: Path | None = None
+    events: Path | None = None
+    plan: Path | None = None
+    rate: float = DEFAULT_RATE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +148,7 @@ def read_workload(path: str | Path) -> Scenario:
 
 
 def _with_steps(
-    wires: Network, index: IndexSection | LabelSection, files: list[tuple[str, Path]], mistakes: Mistakes
+    wires: Network, index: IndexSection | LabelSection, files: list[StepFiles], mistakes: Mistakes
 ) -> Scenario:
     """A scenario, its steps read from their files."""
     steps = tuple(_read_steps(files, index, wires.topology, mistakes))
@@ -133,18 +158,34 @@ def _with_steps(
     )
 
 
-def _step_files(top: Section) -> Iterator[tuple[str, Path]]:
-    """What each step has, requests or events, and in which file."""
+def _step_files(top: Section) -> Iterator[StepFiles]:
+    """What each step has, and in which files."""
     for step in top.sections("step"):
         step.only(STEP_KEYS)
-        given = [key for key in STEP_KEYS if key in step]
-        if len(given) != 1:
-            what = "both requests and events" if given else "neither requests nor events"
-            top.mistakes.add(f"this step has {what}; right is one file", step.place())
+        given = [key for key in ("requests", "events", "plan") if key in step]
+        if given not in (["requests"], ["events"], ["plan"], ["events", "plan"]):
+            what = "both requests and " + " and ".join(given[1:]) if given else "neither requests nor events"
+            top.mistakes.add(
+                f"this step has {what}; right is one file, or a plan with events beside it", step.place()
+            )
             continue
-        path = step.file(given[0], f"{given[0]}.csv")
-        if path is not None:
-            yield given[0], path
+        rate = _rate(step) if "plan" in given else DEFAULT_RATE
+        if "rate" in step and "plan" not in given:
+            step.wrong("rate", "rate is for events that are published while a plan changes; right is beside plan")
+        suffix = {"plan": "json"}
+        paths = {key: step.file(key, f"{key}.{suffix.get(key, 'csv')}") for key in given}
+        if all(path is not None for path in paths.values()):
+            yield StepFiles(step, rate=rate, **paths)
+
+
+def _rate(step: Section) -> float:
+    """How many events a second are published while a plan changes."""
+    value = step.table.get("rate", DEFAULT_RATE)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_RATE:
+        right = f"right is a number of events a second up to {MOST_RATE:,}"
+        step.wrong("rate", f"rate is {shown(value)}; {right}")
+        return DEFAULT_RATE
+    return float(value)
 
 
 def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
@@ -182,22 +223,40 @@ def check_label_room(top: Section, wires: Network, index: LabelSection) -> None:
 
 
 def _read_steps(
-    files: list[tuple[str, Path]], index: IndexSection | LabelSection, topology: Topology, mistakes: Mistakes
+    files: list[StepFiles], index: IndexSection | LabelSection, topology: Topology, mistakes: Mistakes
 ) -> Iterator[Step]:
     """The steps in their order; ids are checked over all of them."""
     parse, book = parser_of(index.schema, index.check_cover), RequestBook()
     from flowsieve.scenario.event_files import EventFile, check_ids  # it takes a while to be imported
 
     event_files: list[EventFile] = []
-    for kind, path in files:
+
+    def events_in(path: Path) -> EventStep:
+        file = EventFile.read(path, index.schema, topology)
+        event_files.append(file)
+        return EventStep(path, file.events)
+
+    for step in files:
         if mistakes.full:
             return
-        if kind == "requests":
-            yield RequestStep(path, *read_requests(path, parse, topology, book, mistakes))
+        if step.requests is not None:
+            yield RequestStep(step.requests, *read_requests(step.requests, parse, topology, book, mistakes))
             continue
         with mistakes.kept():
-            file = EventFile.read(path, index.schema, topology)
-            event_files.append(file)
-            yield EventStep(path, file.events)
+            events = None if step.events is None else events_in(step.events)
+            if step.plan is None:
+                assert events is not None
+                yield events
+            elif (plan := _other_plan(step.section, step.plan, index)) is not None:
+                yield PlanStep(step.plan, plan, events, step.rate)
     with mistakes.kept():
         check_ids(event_files)
+
+
+def _other_plan(section: Section, path: Path, index: IndexSection | LabelSection) -> IndexPlan | None:
+    """The plan that a step goes over to; None after a mistake."""
+    if not isinstance(index, IndexSection) or index.label_hosts is not None:
+        why = "packets name their receivers, at least those of some hosts"
+        section.wrong("plan", f"there is no other plan to go over to where {why}; right is header 'ipv6' or 'ipv4'")
+        return None
+    return read_plan(section, path, index.schema, index.encoding)
