@@ -39,12 +39,20 @@ class Net:
     ) -> None:
         self.topology = generate(topology)
         self.network = EmbeddedNetwork(self.topology, capacity)
-        self.fabric = EmbeddedFabric(self.network, self._heard)
-        state = ControlState(self.topology, RegularPlan.make(SCHEMA), settings=settings)
-        self.dispatcher = Dispatcher(
-            state, self.fabric, ENCODING, patience=patience, drain=0, journal=journal
-        )
+        self.patience, self.journal = patience, journal
         self.numbers = iter(range(10**6))
+        self._control(ControlState(self.topology, RegularPlan.make(SCHEMA), settings=settings))
+
+    def _control(self, state: ControlState) -> None:
+        self.fabric = EmbeddedFabric(self.network, self._heard)
+        self.dispatcher = Dispatcher(
+            state, self.fabric, ENCODING, patience=self.patience, drain=0, journal=self.journal
+        )
+
+    def restarted(self, state: ControlState) -> Net:
+        """The same network under a dispatcher that begins with a state."""
+        self._control(state)
+        return self
 
     def _heard(self, event: SwitchEvent) -> None:
         self.dispatcher.heard(event)
@@ -54,6 +62,19 @@ class Net:
         outcome = await self.dispatcher.submit(Request(op, name, host, Filter.parse(filter, SCHEMA)))
         assert not outcome.refused
         return name
+
+    async def end(self, op: Op, name: str) -> None:
+        side = op.side
+        endpoint = self.dispatcher.state.interests(side)[name].endpoint
+        await self.dispatcher.submit(Request(op, name, endpoint))
+
+    def requests(self) -> list[Request]:
+        """What asks for all that is in force."""
+        return [
+            Request(op, each.id, each.endpoint, each.filter)
+            for op in (Op.ADVERTISE, Op.SUBSCRIBE)
+            for each in self.dispatcher.state.interests(op.side).values()
+        ]
 
     async def holds(self) -> None:
         """Once all has settled, what is installed is proved, and is what it should be."""

@@ -10,6 +10,7 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
+from flowsieve.control.transition.crossing import Phase, ServedIndex
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver
 from flowsieve.flow.guard import Guard, GuardSettings, guard_of, labels_of
@@ -122,6 +123,13 @@ class Core:
         """The service entries of a switch: each of its ports has a limit of its own."""
         topology = self.state.topology
         return with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch))
+
+    @property
+    def late(self) -> tuple[ServedIndex, ...]:
+        """The indexes that publishers are to have left: what is still sent under their tags is handed up."""
+        crossing = self.state.crossing
+        leaving = crossing is not None and crossing.phase in (Phase.FENCE, Phase.CLEAR)
+        return (*self.state.retired, *((crossing.old,) if crossing is not None and leaving else ()))
 
     def guarded_by(self, requests: Iterable[Request]) -> set[str]:
         """The switches whose guards some requests are about: those of the publishers among them, if there is one."""

@@ -43,6 +43,8 @@ from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
+from flowsieve.control.transition.crossing import ServedIndex
+from flowsieve.control.transition.live_transition import LiveTransition
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.diff import Change
@@ -102,10 +104,11 @@ class Dispatcher:
         self.filter_lease = (
             filter_lease  # how long publishers may go on with what they hold of others' filters
         )
+        first = ServedIndex(0, encoding.tag, state.plan)
         self._core = core = Core(
             state,
             switches,
-            encoding,
+            _encoding_of(state, encoding),
             Scribe(journal or NoJournal()),
             ledger or Ledger(),
             deliveries or {},
@@ -133,6 +136,7 @@ class Dispatcher:
         self._twin: tuple[int, ControlState] | None = (
             None  # for suppositions, and after which turn it was made
         )
+        self.transition = LiveTransition(core, self._fleet, first, lambda: self.patience, drain)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
     @property
@@ -233,6 +237,7 @@ class Dispatcher:
         self._core.tasks.start(self._mender.run())
         self._core.tasks.start(self._failover.run())
         self._core.tasks.start(self.scribe.run())
+        self._core.tasks.start(self.transition.run())
         if self.publishers is not None:
             self._core.tasks.start(go_over(self._core, self._fleet, self.publishers, self._drain))
         if self._steps is not None:
@@ -443,6 +448,13 @@ class Dispatcher:
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._greeter.look_at_ports(switch))
+
+
+def _encoding_of(state: ControlState, first: Encoding) -> Encoding:
+    """How dz stand in packets now: as at first, unless the network has gone over to another index since."""
+    if state.crossing is not None:
+        return state.crossing.encoding
+    return first if state.index is None else state.index.encoding
 
 
 def filter_lease_of(lease: float) -> float:

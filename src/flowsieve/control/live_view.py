@@ -8,15 +8,18 @@ from itertools import permutations
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.fleet import Fleet
+from flowsieve.control.transition.crossing import Crossing, Phase, trees_of
 from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.detours import Protection, bridged
 from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Gate
+from flowsieve.flow.joint_view import JointView
 from flowsieve.flow.label_view import LabelView
 from flowsieve.flow.mixed_view import MixedView
 from flowsieve.flow.others import Others
 from flowsieve.flow.proof.proving import AnyView
 from flowsieve.flow.view import NetworkView
+from flowsieve.index.sides import NEW, OLD
 from flowsieve.network.mend import Edge, tree_edges
 
 
@@ -37,6 +40,8 @@ def view_of(core: Core, fleet: Fleet, found: Installed, before: BloomView | None
         offers, wants = state.advertisements.values(), state.subscriptions.values()
         view = state.bloom.view(found.tables, offers, wants)
         return view.around(fleet.deliveries, _carrying(core, found), before)
+    if state.crossing is not None:
+        return _joint_view(core, fleet, found, state.crossing)
     if not state.labelled:
         return _dz_view(core, fleet, found)
     labels = _label_view(core, fleet, found)
@@ -48,6 +53,19 @@ def view_of(core: Core, fleet: Fleet, found: Installed, before: BloomView | None
 def _dz_view(core: Core, fleet: Fleet, found: Installed) -> NetworkView:
     view = core.state.view(core.encoding, found.tables)
     return replace(view, others=found.others, deliveries=fleet.deliveries, protections=found.around)
+
+
+def _joint_view(core: Core, fleet: Fleet, found: Installed, crossing: Crossing) -> JointView:
+    """What publishers may use now: the old index until its tables go, the new one since its own are there."""
+    both, state = _dz_view(core, fleet, found), core.state
+    sides = {
+        side: replace(both, plan=index.plan, encoding=index.encoding, trees=trees_of(side, state.trees))
+        for side, index in ((OLD, crossing.old), (NEW, crossing.new))
+        if not (side == NEW and crossing.phase.revocable)
+        and not (side == OLD and crossing.phase is Phase.CLEAR)
+    }
+    served = OLD if crossing.phase.revocable else NEW
+    return JointView.of(sides, served, both.advertisements, both.subscriptions)
 
 
 def _label_view(core: Core, fleet: Fleet, found: Installed) -> LabelView:

@@ -151,8 +151,9 @@ def guard_of(
     `labels` are what some hosts send beside the dz of others; `allowed` are those that each host which has advertised
     something may send, where a policy tells them.
     """
-    group, part = encoding.tag.group, owner.part
-    parts = None if part == WHOLE else _prefixes(encoding, part)
+    group, part, roots = encoding.tag.group, owner.part, [DzSet((root,)) for root in encoding.roots]
+    whole = part == WHOLE and len(roots) == 1
+    parts = None if whole else tuple(each for root in roots for each in _prefixes(encoding, part & root))
     beside = None if labels is None else labels.group
     if settings is None:
         return Guard(group, owner=owner.number, parts=parts, labels=beside)
@@ -163,7 +164,9 @@ def guard_of(
             return allowed.get(host, ())
         if labels is not None and labels.hosts.hold(host):
             return (labels.group,) if len(own) else ()
-        return _prefixes(encoding, DzSet(coarsened(own, settings.prefixes)) & part)
+        each = max(1, settings.prefixes // len(roots))
+        apart = (DzSet(coarsened(own & root, each)) & part for root in roots)
+        return tuple(prefix for cells in apart for prefix in _prefixes(encoding, cells))
 
     ends = {name: topology.endpoint(name) for name in topology.attached_at(switch)}
     linked = [topology.port(switch, near) for near in topology.linked(switch)]

@@ -79,9 +79,9 @@ class PrefixPlane:
             return packets_of(events, self._served.plan, self._served.encoding)
         moved = np.isin(events.hosts, list(self._transition.moved))
         halves = []
-        for rows, index in ((~moved, self._served), (moved, self._transition.new)):
-            own = packets_of(events.take(rows), index.plan, index.encoding)
-            halves.append((np.flatnonzero(rows)[own.rows], own.hi, own.lo))
+        for some, index in ((~moved, self._served), (moved, self._transition.new)):
+            own = packets_of(events.take(some), index.plan, index.encoding)
+            halves.append((np.flatnonzero(some)[own.rows], own.hi, own.lo))
         rows, hi, lo = (np.concatenate(both) for both in zip(*halves, strict=True))
         return Packets(self._served.encoding.family, rows, hi, lo)
 

@@ -171,7 +171,9 @@ def _step_files(top: Section) -> Iterator[StepFiles]:
             continue
         rate = _rate(step) if "plan" in given else DEFAULT_RATE
         if "rate" in step and "plan" not in given:
-            step.wrong("rate", "rate is for events that are published while a plan changes; right is beside plan")
+            step.wrong(
+                "rate", "rate is for events that are published while a plan changes; right is beside plan"
+            )
         suffix = {"plan": "json"}
         paths = {key: step.file(key, f"{key}.{suffix.get(key, 'csv')}") for key in given}
         if all(path is not None for path in paths.values()):
@@ -257,6 +259,8 @@ def _other_plan(section: Section, path: Path, index: IndexSection | LabelSection
     """The plan that a step goes over to; None after a mistake."""
     if not isinstance(index, IndexSection) or index.label_hosts is not None:
         why = "packets name their receivers, at least those of some hosts"
-        section.wrong("plan", f"there is no other plan to go over to where {why}; right is header 'ipv6' or 'ipv4'")
+        section.wrong(
+            "plan", f"there is no other plan to go over to where {why}; right is header 'ipv6' or 'ipv4'"
+        )
         return None
     return read_plan(section, path, index.schema, index.encoding)

@@ -48,5 +48,6 @@ class Follower:
             if snapshot is not None or self._known is None:
                 self._known = recover(Past(snapshot, entries), self._make)
             else:
-                advance(*self._known, entries)
+                state, ledger = self._known
+                self._known = advance(state, ledger, entries), ledger
             self._number = last

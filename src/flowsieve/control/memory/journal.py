@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
+from flowsieve.control.transition.crossing import Phase, ServedIndex
 from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.index.dz import Dz
@@ -21,6 +22,7 @@ from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
+from flowsieve.network.tree import SpanningTree, TreeMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,54 @@ class Divided:
     partitions: tuple[Dz, ...]
 
 
-Entry = Asked | Undone | Rewired | Bounded | Found | Promised | Keyed | Placed | Allowed | Homed | Divided
+@dataclass(frozen=True, slots=True)
+class CrossingBegun:
+    """The network is about to go over to another index, in phases; `trees` are those of its dz, if others than now."""
+
+    old: ServedIndex
+    new: ServedIndex
+    carry: bool = True
+    trees: TreeMap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CrossingEntered:
+    """The next phase of that begins."""
+
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class CrossingEnded:
+    """It is at the new index, or else back at the old one."""
+
+    arrived: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLeft:
+    """No publisher uses an index any more that was retired; its tag is free."""
+
+    version: int
+
+
+Entry = (
+    Asked
+    | Undone
+    | Rewired
+    | Bounded
+    | Found
+    | Promised
+    | Keyed
+    | Placed
+    | Allowed
+    | Homed
+    | Divided
+    | CrossingBegun
+    | CrossingEntered
+    | CrossingEnded
+    | IndexLeft
+)
 Snapshot = Mapping[str, Any]  # a JSON value; `recovery` writes and reads it
 
 
@@ -218,6 +267,16 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
             return {"kind": "homed", "host": host, "switch": switch, "number": number}
         case Divided(partitions):
             return {"kind": "divided", "partitions": list(map(str, partitions))}
+        case CrossingBegun(old, new, carry, trees):
+            along = None if trees is None else trees_to_json(trees)
+            ends = {"old": old.to_json(), "new": new.to_json()}
+            return {"kind": "crossing", **ends, "carry": carry, "trees": along}
+        case CrossingEntered(phase):
+            return {"kind": "phase", "phase": phase.value}
+        case CrossingEnded(arrived):
+            return {"kind": "crossed", "arrived": arrived}
+        case IndexLeft(version):
+            return {"kind": "left", "version": version}
 
 
 def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
@@ -250,6 +309,16 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 return Homed(data["host"], data["switch"], int(data["number"]))
             case "divided":
                 return Divided(tuple(map(Dz.parse, data["partitions"])))
+            case "crossing":
+                old, new = (ServedIndex.from_json(data[which], schema) for which in ("old", "new"))
+                trees = None if data["trees"] is None else trees_from_json(data["trees"])
+                return CrossingBegun(old, new, bool(data["carry"]), trees)
+            case "phase":
+                return CrossingEntered(Phase(data["phase"]))
+            case "crossed":
+                return CrossingEnded(bool(data["arrived"]))
+            case "left":
+                return IndexLeft(int(data["version"]))
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal has an entry that cannot be read: {error!r}") from None
     raise BadJournal(f"the journal has an entry of the kind {data['kind']!r}, of another version")
@@ -263,6 +332,18 @@ def edges_to_json(edges: Iterable[Edge]) -> list[list[str]]:
 def edges_from_json(data: Iterable[Iterable[str]]) -> frozenset[Edge]:
     """The links that `edges_to_json` wrote down."""
     return frozenset(frozenset(edge) for edge in data)
+
+
+def trees_to_json(trees: TreeMap) -> list[Any]:
+    """Trees as a JSON value."""
+    return [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in trees]
+
+
+def trees_from_json(data: Iterable[Sequence[Any]]) -> TreeMap:
+    """The trees that `trees_to_json` wrote down."""
+    return TreeMap(
+        tuple((Dz.parse(dz), SpanningTree(root, parent, tuple(others))) for dz, root, parent, others in data)
+    )
 
 
 def _request_to_json(request: Request) -> dict[str, Any]:

@@ -23,12 +23,12 @@ async def remade(current: Callable[[], ControlState], ledger: Ledger, make: Make
     """
     for attempt in range(TRIES + 1):
         state = current()
-        network, past = _network(state), Past(snapshot(state, ledger))
+        network, past = network_of(state), Past(snapshot(state, ledger))
         if attempt == TRIES:
             new, _ = recover(past, make)
             return new
         new, _ = await asyncio.to_thread(recover, past, make)
-        if current() is state and _network(state) == network:
+        if current() is state and network_of(state) == network:
             catch_up(new, state)
             return new
     raise AssertionError("the last attempt returns")
@@ -59,5 +59,6 @@ def _same(one: Interest, other: Interest | None) -> bool:
     return other is not None and (one.endpoint, one.told) == (other.endpoint, other.told)
 
 
-def _network(state: ControlState) -> tuple[object, ...]:
+def network_of(state: ControlState) -> tuple[object, ...]:
+    """All that a state is about beside interests."""
     return state.topology, state.trees, state.down, state.fenced, dict(state.bounds)

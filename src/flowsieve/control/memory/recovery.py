@@ -13,10 +13,14 @@ from flowsieve.control.memory.journal import (
     Allowed,
     Asked,
     Bounded,
+    CrossingBegun,
+    CrossingEnded,
+    CrossingEntered,
     Divided,
     Entry,
     Found,
     Homed,
+    IndexLeft,
     Keyed,
     Past,
     Placed,
@@ -26,6 +30,8 @@ from flowsieve.control.memory.journal import (
     Undone,
     edges_from_json,
     edges_to_json,
+    trees_from_json,
+    trees_to_json,
 )
 from flowsieve.control.memory.snapshot_format import (
     covers_from_json,
@@ -38,14 +44,15 @@ from flowsieve.control.memory.snapshot_format import (
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
+from flowsieve.control.transition.crossing import Crossing, ServedIndex
+from flowsieve.control.transition.states import arrived, begun, entered, given_up, without_interests
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
 from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.flow.tables.compiler import Side
-from flowsieve.index.dz import Dz
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Topology
 from flowsieve.network.topology_json import topology_from_json, topology_to_json
-from flowsieve.network.tree import SpanningTree, TreeMap
+from flowsieve.network.tree import TreeMap
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +75,10 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
             if state.bloom is None
             else {"leaving": [[host, str(each)] for host, each in state.bloom.leaving]}
         ),
-        "trees": [[str(dz), tree.root, dict(tree.parent), list(tree.others)] for dz, tree in state.trees],
+        **({} if state.index is None else {"index": state.index.to_json()}),
+        **({} if state.crossing is None else {"crossing": state.crossing.name}),
+        "retired": [each.to_json() for each in state.retired],
+        "trees": trees_to_json(state.trees),
         "down": edges_to_json(state.down),
         "fenced": edges_to_json(state.fenced),
         "bounds": dict(state.bounds),
@@ -100,12 +110,11 @@ def recover(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
 
 def _recovered(past: Past, make: MakeState) -> tuple[ControlState, Ledger]:
     state, ledger = _from_snapshot(past.snapshot, make)
-    advance(state, ledger, past.entries)
-    return state, ledger
+    return advance(state, ledger, past.entries), ledger
 
 
-def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> None:
-    """Take up entries that came after all that the state and the ledger have."""
+def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> ControlState:
+    """Take up entries that came after all that the state and the ledger have; the state that they lead to."""
     run: list[Asked] = []
     for entry in entries:
         if isinstance(entry, Asked) and not (state.bounded or state.bloom is not None):
@@ -114,13 +123,14 @@ def advance(state: ControlState, ledger: Ledger, entries: Iterable[Entry]) -> No
         if run:
             _replay_all(state, ledger, run)
             run.clear()
-        replay(state, ledger, entry)
+        state = replay(state, ledger, entry)
     if run:  # else nothing was asked for, and trees are made when the network is found, as they were then
         _replay_all(state, ledger, run)
+    return state
 
 
-def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
-    """Take up one entry; a request that was refused then is refused now."""
+def replay(state: ControlState, ledger: Ledger, entry: Entry) -> ControlState:
+    """Take up one entry; a request that was refused then is refused now. Another index makes it another state."""
     match entry:
         case Asked(request, origin):
             try:
@@ -160,6 +170,15 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> None:
             ledger.homed(host, (switch, number))
         case Divided(partitions):
             state.divide(partitions)
+        case CrossingBegun(old, new, carry, trees):
+            return begun(state, old, new, carry=carry, trees=trees)
+        case CrossingEntered(phase):
+            return entered(state, phase)
+        case CrossingEnded(there):
+            return arrived(state) if there else given_up(state)
+        case IndexLeft(version):
+            state.retired = tuple(each for each in state.retired if each.version != version)
+    return state
 
 
 def _replay_all(state: ControlState, ledger: Ledger, run: Sequence[Asked]) -> None:
@@ -202,13 +221,10 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
     if data is None:
         return make(None), Ledger()
     try:
-        trees = TreeMap(
-            tuple(
-                (Dz.parse(dz), SpanningTree(root, parent, tuple(others)))
-                for dz, root, parent, others in data["trees"]
-            )
-        )
-        if "found" in data:
+        trees = trees_from_json(data["trees"])
+        if "index" in data:
+            state = _at_index(data, trees, make(None))
+        elif "found" in data:
             state = make(None)
             state.grow(topology_from_json(data["found"]), trees)
         else:
@@ -237,6 +253,18 @@ def _from_snapshot(data: Mapping[str, Any] | None, make: MakeState) -> tuple[Con
         return state, ledger
     except (KeyError, TypeError, ValueError, AttributeError, BadInput) as error:
         raise BadJournal(f"the journal's snapshot cannot be read: {error!r}") from None
+
+
+def _at_index(data: Mapping[str, Any], trees: TreeMap, first: ControlState) -> ControlState:
+    """A state without interests under the index that a snapshot has, where that is not the one it began with."""
+    schema = first.plan.schema
+    index = ServedIndex.from_json(data["index"], schema)
+    crossing = Crossing.from_json(data["crossing"], schema) if "crossing" in data else None
+    if "found" in data:
+        first.grow(topology_from_json(data["found"]))
+    state = without_interests(first, trees, index, crossing)
+    state.retired = tuple(ServedIndex.from_json(each, schema) for each in data["retired"])
+    return state
 
 
 def _requests(rows: Iterable[Sequence[Any]], read: Callable[[str], Filter]) -> Iterable[Request]:

@@ -11,7 +11,7 @@ from flowsieve.control.request import Request
 from flowsieve.control.switches.looks import Looks
 from flowsieve.control.switches.reconciler import Reconciler, all_reached
 from flowsieve.control.switches.table_room import TableRoom
-from flowsieve.control.switches.table_work import TableWork, table_work
+from flowsieve.control.switches.table_work import Rename, TableWork, table_work
 from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver, Flow
@@ -63,6 +63,12 @@ class Fleet:
         """Have tables changed, after all that was asked for before."""
         for switch, some in changes.items():
             self[switch].ask(some)
+
+    def recode(self, rename: Rename) -> None:
+        """Go on with the encoding of now, which has other names for the same entries."""
+        for each in self:
+            if not each.recode(self._core.encoding, rename):
+                each.doubt("it has entries that the index of now has no name for")
 
     def follow(self, requests: Iterable[Request], changes: Mapping[str, list[Change]]) -> None:
         """Have tables changed for some requests, and let in what their hosts may send from now on, or no more."""

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 
 from flowsieve.control.core import Core
-from flowsieve.control.switches.table_work import TableWork
+from flowsieve.control.switches.table_work import Rename, TableWork
 from flowsieve.errors import GuardRefused, Refused, SwitchError, TableFull
 from flowsieve.flow.diff import Change
 from flowsieve.flow.guard import Guard
+from flowsieve.header.encoding import Encoding
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,12 @@ class Reconciler:
         self.trouble = why
         self._doubts += 1
         self.guard_anew()
+
+    def recode(self, encoding: Encoding, rename: Rename) -> bool:
+        """Go on with other names for the same entries; False if it was known what the switch holds, and is not now."""
+        before = self.work.known
+        self.work.recode(encoding, rename)
+        return self.work.known or not before
 
     def guard_anew(self) -> None:
         """What the switch's hosts may send has changed, or it is not known what the switch takes in."""

@@ -20,6 +20,7 @@ from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.index.dz import Dz
 
 CurrentState = Callable[[], ControlState]
+Rename = Callable[[Dz], Dz | None]
 
 
 class TableWork(Protocol):
@@ -57,6 +58,10 @@ class TableWork(Protocol):
 
     def size_after(self, done: int) -> int:
         """How many entries of ours there are when so many operations of those under way are done."""
+        ...
+
+    def recode(self, encoding: Encoding, rename: Rename) -> None:
+        """Go on with an encoding that has other names for the same entries, those under way and asked for included."""
         ...
 
 
@@ -110,6 +115,17 @@ class DzWork:
         capacity = state.dz_capacity(self._switch)
         self._under_way, ops = self._belief.steps(changes, capacity, state.partitions)
         return ops
+
+    def recode(self, encoding: Encoding, rename: Rename) -> None:
+        self._belief.recode(encoding, rename)
+        pending, under_way = self._pending.values(), self._under_way
+        named = [
+            [each._replace(dz=now) for each in some if (now := rename(each.dz))]
+            for some in (pending, under_way)
+        ]
+        self._pending, self._under_way = {each.dz: each for each in named[0]}, named[1]
+        if not self._belief.known or len(named[0]) + len(named[1]) < len(pending) + len(under_way):
+            self.known = False
 
     def acknowledge(self) -> None:
         self._belief.acknowledge(self._under_way)
@@ -177,6 +193,9 @@ class LabelWork:
     def size_after(self, done: int) -> int:
         return size_after(len(self._held), self._under_way[:done])
 
+    def recode(self, encoding: Encoding, rename: Rename) -> None:
+        raise AssertionError("labels have no index to go over from")
+
     def _sent(self, entry: Flow, owner: int) -> Flow:
         return readdressed(entry, self.deliveries, owner)
 
@@ -206,6 +225,9 @@ class MixedWork:
 
     def ask(self, changes: Iterable[Change]) -> None:
         self._dz.ask(changes)
+
+    def recode(self, encoding: Encoding, rename: Rename) -> None:
+        self._labels.recode(encoding, rename)
 
     def begin(self) -> list[FlowOp]:
         dz, labels = self._dz.begin(), self._labels.begin()

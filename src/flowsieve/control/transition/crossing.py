@@ -7,21 +7,24 @@ are in the tables side by side (versioning).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.filter import Filter
+from flowsieve.content.schema import Schema
 from flowsieve.errors import BadPlan
+from flowsieve.header.address import Prefix
 from flowsieve.header.encoding import PrefixEncoding
 from flowsieve.header.joint_encoding import JointEncoding
 from flowsieve.header.tag import DZ_HEADERS, POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
-from flowsieve.index.plan import IndexPlan, plan_to_json
+from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.index.sample import EventSample
 from flowsieve.index.sides import NEW, OLD, cells_on, off_side, on_side, side_of, words_on
 from flowsieve.network.tree import TreeMap
@@ -55,6 +58,16 @@ class ServedIndex:
     @property
     def encoding(self) -> PrefixEncoding:
         return PrefixEncoding(self.tag)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": self.version, "tag": str(self.tag.group), "plan": plan_to_json(self.plan)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> ServedIndex:
+        """What `to_json` wrote down."""
+        tag = Tag(Prefix.parse(data["tag"]))
+        plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
+        return cls(int(data["version"]), tag, plan)
 
     def follower(self, plan: IndexPlan, *in_use: Tag) -> ServedIndex:
         """The index that comes next, under a tag of the same pool that nobody uses; raises BadPlan if it cannot be."""
@@ -92,8 +105,14 @@ class Crossing:
     @property
     def name(self) -> list[object]:
         """What tells the covers of filters on this way from others, as a JSON value."""
-        told = [[each.version, str(each.tag.group), plan_to_json(each.plan)] for each in (self.old, self.new)]
-        return [*told, self.phase.value, self.carry]
+        return [self.old.to_json(), self.new.to_json(), self.phase.value, self.carry]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any], schema: Schema) -> Crossing:
+        """The way that has this `name`."""
+        old, new, phase, carry = data
+        ends = [ServedIndex.from_json(each, schema) for each in (old, new)]
+        return cls(ends[0], ends[1], Phase(phase), bool(carry))
 
     def at(self, phase: Phase) -> Crossing:
         return replace(self, phase=phase)

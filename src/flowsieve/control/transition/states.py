@@ -7,6 +7,7 @@ meanwhile. None of them changes the state that it is made of.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 
 from flowsieve.control.request import Op, Request
@@ -23,7 +24,12 @@ _ADDS = {Side.PUBLISHER: Op.ADVERTISE, Side.SUBSCRIBER: Op.SUBSCRIBE}
 
 
 def begun(
-    state: ControlState, old: ServedIndex, new: ServedIndex, *, carry: bool = True, trees: TreeMap | None = None
+    state: ControlState,
+    old: ServedIndex,
+    new: ServedIndex,
+    *,
+    carry: bool = True,
+    trees: TreeMap | None = None,
 ) -> ControlState:
     """On the way to a new index, in the first phase; `trees` are those that its dz go along, if others than now."""
     check_able(state)
@@ -58,11 +64,15 @@ def given_up(state: ControlState) -> ControlState:
 def check_able(state: ControlState) -> None:
     """Raise BadInput where a network cannot go over to another index."""
     if state.crossing is not None:
-        raise BadInput("the network is on its way to another index already; wait for it, or give that up first")
+        raise BadInput(
+            "the network is on its way to another index already; wait for it, or give that up first"
+        )
     if state.labelled:
         raise BadInput("packets name their receivers here: there is no index to go over to another one from")
     if state.owner.part is not WHOLE and state.owner.part != WHOLE:
-        raise BadInput("another owner has a part of the space: only who has all of it can go over to another index")
+        raise BadInput(
+            "another owner has a part of the space: only who has all of it can go over to another index"
+        )
 
 
 def check_room(before: ControlState, after: ControlState) -> None:
@@ -73,17 +83,33 @@ def check_room(before: ControlState, after: ControlState) -> None:
             raise TableFull(switch=switch, needed=max(after.size(switch), bound + 1), capacity=bound)
 
 
-def _made(
+def frozen(state: ControlState) -> ControlState:
+    """A copy to make others of in a thread, while the state goes on; it can be asked for nothing."""
+    copied = copy(state)
+    copied.advertisements, copied.subscriptions = dict(state.advertisements), dict(state.subscriptions)
+    copied.bounds = dict(state.bounds)
+    return copied
+
+
+def without_interests(
     state: ControlState, trees: TreeMap, index: ServedIndex, crossing: Crossing | None
 ) -> ControlState:
+    """A state of the same network under another index, of which nothing was asked for yet."""
     settings = replace(state.settings, sample=state.settings.sample_under(index.plan))
     made = ControlState(
         state.topology, index.plan, trees, settings, state.owner, index=index, crossing=crossing
     )
     made.found, made.down, made.fenced = state.found, state.down, state.fenced
     made.retired = state.retired
+    return made
+
+
+def _made(state: ControlState, trees: TreeMap, index: ServedIndex, crossing: Crossing | None) -> ControlState:
+    made = without_interests(state, trees, index, crossing)
     made.take_bounds(state.bounds)
-    made.restore([*_requests(Side.PUBLISHER, state.advertisements), *_requests(Side.SUBSCRIBER, state.subscriptions)])
+    made.restore(
+        [*_requests(Side.PUBLISHER, state.advertisements), *_requests(Side.SUBSCRIBER, state.subscriptions)]
+    )
     return made
 
 

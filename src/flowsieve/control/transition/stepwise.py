@@ -5,34 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from flowsieve.control.controller import Controller
 from flowsieve.control.state import ControlState
 from flowsieve.control.transition.crossing import Phase, ServedIndex, renamed
+from flowsieve.control.transition.records import PhaseRecord
 from flowsieve.control.transition.states import arrived, begun, check_room, entered
 from flowsieve.index.sides import NEW, OLD
 from flowsieve.network.tree import TreeMap
 
 Meanwhile = Callable[[], None]
-
-
-@dataclass(slots=True)
-class PhaseRecord:
-    """What a phase took: seconds, flow operations, and the most entries that tables held at its end."""
-
-    phase: Phase
-    seconds: float = 0.0
-    operations: int = 0
-    entries: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "phase": self.phase.value,
-            "seconds": round(self.seconds, 3),
-            "operations": self.operations,
-            "entries": self.entries,
-        }
 
 
 @dataclass(slots=True)

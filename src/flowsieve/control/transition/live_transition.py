@@ -1,0 +1,386 @@
+"""The way of a live network to another index: switches follow at their own pace, publishers say that they have, too.
+
+Every phase is written down before it is begun, and only then; so whoever takes over goes on where it was. Until
+publishers are told, it can be given up: where a switch does not follow in time, it is. From then on it is gone through
+with, however long it takes: whatever is still sent under the old tag is handed up at its first switch, and sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from flowsieve.control.core import Core
+from flowsieve.control.memory.journal import CrossingBegun, CrossingEnded, CrossingEntered, Entry, IndexLeft
+from flowsieve.control.memory.rebuild import catch_up, network_of
+from flowsieve.control.state import ControlState
+from flowsieve.control.switches.fleet import Fleet
+from flowsieve.control.switches.table_work import Rename
+from flowsieve.control.transition.crossing import Crossing, Phase, ServedIndex, renamed
+from flowsieve.control.transition.records import PhaseRecord
+from flowsieve.control.transition.states import (
+    arrived,
+    begun,
+    check_able,
+    check_room,
+    entered,
+    frozen,
+    given_up,
+)
+from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused, SwitchError
+from flowsieve.flow.diff import Change, changes_between
+from flowsieve.index.plan import IndexPlan
+from flowsieve.index.sides import NEW, OLD
+from flowsieve.network.mend import edges_of
+from flowsieve.network.tree import TreeMap
+
+log = logging.getLogger(__name__)
+
+PUBLISHER_SECONDS = 10.0  # for publishers to go over; whoever takes longer has its packets handed up
+RETRY_SECONDS = 0.2  # between looks at what is waited for
+KEPT_RECORDS = 16  # of transitions that are over
+
+
+class Holders(Protocol):
+    """Who uses which index: publishers say so."""
+
+    def behind(self, version: int) -> set[str]:
+        """The hosts of publishers that have not said that they use an index as new as that."""
+        ...
+
+    async def gone_over(self, version: int, patience: float) -> None:
+        """Tell publishers of an index, and wait until all use it, but no longer than that."""
+        ...
+
+
+class NobodyBehind:
+    """For a network whose publishers are told otherwise."""
+
+    def behind(self, version: int) -> set[str]:
+        return set()
+
+    async def gone_over(self, version: int, patience: float) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class TransitionRecord:
+    """A transition, under way or over: from which index to which, what each phase took, and how it ended."""
+
+    old: int
+    new: int
+    carry: bool
+    began: float
+    phases: list[PhaseRecord] = field(default_factory=list)
+    ended: str | None = None  # "arrived", or why it was given up
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "from": self.old,
+            "to": self.new,
+            "method": "light-weight" if self.carry else "versioning",
+            "seconds": round(self.seconds, 3),
+            "phases": [record.to_json() for record in self.phases],
+            "operations": sum(record.operations for record in self.phases),
+            "ended": self.ended,
+        }
+
+
+class LiveTransition:
+    """`go_over` to another plan; `run` goes on with what was begun before, and frees tags that nobody uses any more."""
+
+    def __init__(
+        self, core: Core, fleet: Fleet, first: ServedIndex, patience: Callable[[], float], drain: float
+    ) -> None:
+        self.holders: Holders = NobodyBehind()
+        self.records: list[TransitionRecord] = []
+        self.publisher_patience = PUBLISHER_SECONDS
+        self._core, self._fleet, self._first = core, fleet, first
+        self._patience, self._drain = patience, drain
+        self._turn = asyncio.Lock()  # one at a time
+        self._news = asyncio.Event()  # something was begun, or an index retired
+
+    @property
+    def index(self) -> ServedIndex:
+        """What publishers should use now."""
+        return self._core.state.index or self._first
+
+    @property
+    def crossing(self) -> Crossing | None:
+        return self._core.state.crossing
+
+    @property
+    def late(self) -> tuple[ServedIndex, ...]:
+        """The indexes whose packets are handed up at host ports: some publisher may not have left them."""
+        return self._core.late
+
+    async def plan_room(
+        self, plan: IndexPlan, *, carry: bool = True, trees: TreeMap | None = None
+    ) -> dict[str, Any]:
+        """What going over to a plan would come to, and nothing of it done; raises what going over would raise."""
+        state = self._core.state
+        new = self._next(plan)
+        first, second = await asyncio.to_thread(self._supposed, frozen(state), new, carry, trees)
+        sizes = [_sizes(each) for each in (state, first, second)]
+        after = await asyncio.to_thread(lambda: _sizes(arrived(entered(second, Phase.SWITCH))))
+        return {
+            "from": self.index.version,
+            "to": new.version,
+            "tag": str(new.tag.group),
+            "method": "light-weight" if carry else "versioning",
+            "entries": {
+                "now": sum(sizes[0].values()),
+                "carried": sum(sizes[1].values()),
+                "most": max(sum(each.values()) for each in sizes),
+                "after": sum(after.values()),
+            },
+            "entries_max": {
+                "now": max(sizes[0].values()),
+                "most": max(max(each.values()) for each in sizes),
+                "after": max(after.values()),
+            },
+        }
+
+    async def go_over(
+        self, plan: IndexPlan, *, carry: bool = True, trees: TreeMap | None = None
+    ) -> TransitionRecord:
+        """Go over to a plan, or along other trees to the same one; returns when it is done.
+
+        Raises what is wrong with it before anything changes; SwitchError or Refused where it was given up.
+        """
+        async with self._turn:
+            new = self._next(plan)
+            first, _ = await asyncio.to_thread(self._supposed, frozen(self._core.state), new, carry, trees)
+            del first  # made once more, for what is there when it is its turn
+            entry = CrossingBegun(self.index, new, carry, trees)
+
+            def begin(state: ControlState) -> ControlState:
+                return begun(state, entry.old, new, carry=carry, trees=trees)
+
+            record = TransitionRecord(self.index.version, new.version, carry, time.time())
+            self._remember(record)
+            await self._enter(entry, begin, renamed(True, OLD), record)
+            await self._through(record)
+        if record.ended != "arrived":
+            raise SwitchError(f"the network is at the index that it was at before: {record.ended}")
+        return record
+
+    async def run(self) -> None:
+        """Go on with what was begun before, then free tags as they are left; until cancelled."""
+        while True:
+            crossing = self.crossing
+            if crossing is not None and not self._turn.locked():
+                async with self._turn:
+                    record = TransitionRecord(
+                        crossing.old.version, crossing.new.version, crossing.carry, time.time()
+                    )
+                    self._remember(record)
+                    await self._through(record)
+            await self._leave()
+            self._news.clear()
+            try:
+                async with asyncio.timeout(RETRY_SECONDS if self._core.state.retired else None):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+
+    # What is wanted.
+
+    def _next(self, plan: IndexPlan) -> ServedIndex:
+        state = self._core.state
+        check_able(state)
+        if self._core.deciding is not None:
+            raise BadInput(
+                "configurators decide on tables here; going over to another index is for one process"
+            )
+        return self.index.follower(plan, *(each.tag for each in state.retired))
+
+    def _supposed(
+        self, state: ControlState, new: ServedIndex, carry: bool, trees: TreeMap | None
+    ) -> tuple[ControlState, ControlState]:
+        """The states on the way; raises TableFull where there is no room for them."""
+        first = begun(state, self.index, new, carry=carry, trees=trees)
+        second = entered(first, Phase.INSTALL) if carry else first
+        check_room(state, first)
+        check_room(state, second)
+        return first, second
+
+    def _remember(self, record: TransitionRecord) -> None:
+        self.records = [*self.records[-KEPT_RECORDS + 1 :], record]
+
+    # Phases.
+
+    async def _through(self, record: TransitionRecord) -> None:
+        """From the phase that the network is in to the end."""
+        start = time.perf_counter()
+        while (crossing := self.crossing) is not None:
+            try:
+                await self._phase(crossing, record)
+            except JournalError as error:
+                if error.final:
+                    raise
+                log.error("going over to index %d waits: %s", crossing.new.version, error)
+                await asyncio.sleep(RETRY_SECONDS)
+            record.seconds = time.perf_counter() - start
+        self._news.set()
+
+    async def _phase(self, crossing: Crossing, record: TransitionRecord) -> None:
+        match crossing.phase:
+            case Phase.CARRY | Phase.INSTALL:
+                if (why := await self._not_followed()) is not None:
+                    record.ended = why
+                    log.warning("the way to index %d is given up: %s", crossing.new.version, why)
+                    await self._enter(CrossingEnded(False), given_up, renamed(False, OLD), record)
+                    return
+                after = Phase.INSTALL if crossing.phase is Phase.CARRY else Phase.SWITCH
+                await self._go_to(after, record)
+            case Phase.SWITCH:
+                await self.holders.gone_over(crossing.new.version, self.publisher_patience)
+                await self._go_to(Phase.FENCE, record)
+            case Phase.FENCE:
+                await self._fenced(crossing)
+                await asyncio.sleep(self._drain)
+                await self._go_to(Phase.CLEAR, record)
+            case Phase.CLEAR:
+                await self._all_reached()
+                await self._enter(CrossingEnded(True), arrived, renamed(False, NEW), record)
+                record.ended = "arrived"
+
+    async def _go_to(self, phase: Phase, record: TransitionRecord) -> None:
+        if phase in (Phase.SWITCH, Phase.FENCE):  # no table changes with it
+            await self._core.scribe.write(CrossingEntered(phase), lambda: entered(self._core.state, phase))
+            record.phases.append(self._begun(phase))
+            return
+        await self._enter(CrossingEntered(phase), lambda state: entered(state, phase), lambda dz: dz, record)
+
+    async def _enter(
+        self,
+        entry: Entry,
+        make: Callable[[ControlState], ControlState],
+        rename: Rename,
+        record: TransitionRecord,
+    ) -> None:
+        """Write an entry and go on with the state that it leads to; that is made in a thread, as far as it can be."""
+        before = self._core.state
+        network = network_of(before)
+        made = await asyncio.to_thread(make, frozen(before))
+
+        def work() -> None:
+            state = self._core.state
+            if state is before and network_of(state) == network:
+                catch_up(made, state)
+                self._become(made, rename)
+            else:
+                self._become(make(state), rename)
+
+        await self._core.scribe.write(entry, work)
+        if self.crossing is not None:
+            record.phases.append(self._begun(self.crossing.phase))
+        log.info("%s", self._told(entry))
+
+    def _become(self, state: ControlState, rename: Rename) -> None:
+        """Have switches follow another state of the same network, whose cells may have other names."""
+        core = self._core
+        tables = {switch: core.state.table(switch) for switch in core.state.topology.switches}
+        core.state = state
+        core.encoding = self.index.encoding if state.crossing is None else state.crossing.encoding
+        self._fleet.recode(rename)
+        changes: dict[str, list[Change]] = {}
+        for switch, table in tables.items():
+            named = {now: ports for dz, ports in table.items() if (now := rename(dz)) is not None}
+            if some := changes_between(named, state.table(switch)):
+                changes[switch] = some
+        self._fleet.ask(changes)
+        self._fleet.guard_anew()
+
+    def _begun(self, phase: Phase) -> PhaseRecord:
+        """A record of a phase that begins; the one before it is over."""
+        fleet, records = self._fleet, self.records[-1].phases
+        if records:
+            records[-1].end(fleet.operations, sum(each.work.size for each in fleet))
+        return PhaseRecord(phase, began=time.perf_counter(), before=fleet.operations)
+
+    # What is waited for.
+
+    async def _not_followed(self) -> str | None:
+        """Wait until all switches that packets may pass have followed; why not all have, if so."""
+        patience = self._patience()
+        try:
+            async with asyncio.timeout(patience):
+                await self._fleet.caught_up(self._passed())
+        except TimeoutError:
+            troubles = list(self._fleet.troubles.items())[:3]
+            told = "; ".join(f"switch {switch}: {why}" for switch, why in troubles)
+            return f"not acknowledged within {patience:g} s ({told})"
+        except (Refused, SwitchError) as error:
+            return str(error)
+        return None
+
+    def _passed(self) -> Collection[str]:
+        """The switches that packets may pass: those that can be asked, and those that some link still leads to."""
+        state = self._core.state
+        linked = {switch for edge in edges_of(state.topology) - state.down for switch in edge}
+        return linked | self._fleet.reachable
+
+    async def _fenced(self, crossing: Crossing) -> None:
+        """Have packets under the old tag handed up at the ports of hosts, wherever somebody may still send some."""
+        waiting: set[str] | None = None
+        while True:
+            core, reachable = self._core, set(self._fleet.reachable)
+            await asyncio.gather(*map(self._fleet.punt, sorted(reachable)))
+            attached = core.state.topology.attached
+            behind = {
+                attached[host] for host in self.holders.behind(crossing.new.version) if host in attached
+            }
+            left = behind - reachable
+            if not left:
+                return
+            if left != waiting:
+                waiting = left
+                log.warning("under the old tag all is carried until %s can be asked", ", ".join(sorted(left)))
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _all_reached(self) -> None:
+        """Wait until every switch that can be asked has followed."""
+        while not self._fleet.settled_at(self._fleet.reachable):
+            try:
+                async with asyncio.timeout(RETRY_SECONDS):
+                    await self._fleet.caught_up(set(self._fleet.reachable))
+            except (TimeoutError, FlowsieveError):
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _leave(self) -> None:
+        """Free the tags of retired indexes that nobody uses any more."""
+        state = self._core.state
+        for each in state.retired:
+            if self.crossing is None and not self.holders.behind(each.version + 1):
+                await self._core.scribe.write(IndexLeft(each.version), partial(self._left, each))
+
+    def _left(self, index: ServedIndex) -> None:
+        state = self._core.state
+        state.retired = tuple(each for each in state.retired if each.version != index.version)
+        for switch in self._fleet.reachable:
+            self._core.tasks.start(self._fleet.punt(switch))
+        log.info("nobody uses index %d any more; its tag %s is free", index.version, index.tag.group)
+
+    def _told(self, entry: Entry) -> str:
+        match entry:
+            case CrossingBegun(old, new, _, _):
+                return f"going over from index {old.version} to {new.version}, under {new.tag.group}"
+            case CrossingEntered(phase):
+                return f"going over: {phase.value}"
+            case CrossingEnded(True):
+                return f"index {self.index.version} is in force"
+            case _:
+                return f"index {self.index.version} stays in force"
+
+
+def _sizes(state: ControlState) -> dict[str, int]:
+    """How many entries each switch should hold."""
+    return {switch: state.size(switch) for switch in state.topology.switches}

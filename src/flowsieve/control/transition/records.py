@@ -1,0 +1,34 @@
+"""What a transition took, phase by phase."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from flowsieve.control.transition.crossing import Phase
+
+
+@dataclass(slots=True)
+class PhaseRecord:
+    """What a phase took: seconds, flow operations, and how many entries tables held at its end."""
+
+    phase: Phase
+    seconds: float = 0.0
+    operations: int = 0
+    entries: int = 0
+    began: float = 0.0
+    before: int = 0  # operations until then
+
+    def end(self, operations: int, entries: int) -> None:
+        """The phase is over, with so many operations since ever, and so many entries."""
+        self.seconds = time.perf_counter() - self.began
+        self.operations, self.entries = operations - self.before, entries
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "phase": self.phase.value,
+            "seconds": round(self.seconds, 3),
+            "operations": self.operations,
+            "entries": self.entries,
+        }
