@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -101,6 +101,7 @@ class LiveTransition:
         self.holders: Holders = NobodyBehind()
         self.records: list[TransitionRecord] = []
         self.publisher_patience = PUBLISHER_SECONDS
+        self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # where states are made
         self._core, self._fleet, self._first = core, fleet, first
         self._patience, self._drain = patience, drain
         self._turn = asyncio.Lock()  # one at a time
@@ -126,9 +127,9 @@ class LiveTransition:
         """What going over to a plan would come to, and nothing of it done; raises what going over would raise."""
         state = self._core.state
         new = self._next(plan)
-        first, second = await asyncio.to_thread(self._supposed, frozen(state), new, carry, trees)
+        first, second = await self.in_thread(self._supposed, frozen(state), new, carry, trees)
         sizes = [_sizes(each) for each in (state, first, second)]
-        after = await asyncio.to_thread(lambda: _sizes(arrived(entered(second, Phase.SWITCH))))
+        after = await self.in_thread(lambda: _sizes(arrived(entered(second, Phase.SWITCH))))
         return {
             "from": self.index.version,
             "to": new.version,
@@ -156,7 +157,7 @@ class LiveTransition:
         """
         async with self._turn:
             new = self._next(plan)
-            first, _ = await asyncio.to_thread(self._supposed, frozen(self._core.state), new, carry, trees)
+            first, _ = await self.in_thread(self._supposed, frozen(self._core.state), new, carry, trees)
             del first  # made once more, for what is there when it is its turn
             entry = CrossingBegun(self.index, new, carry, trees)
 
@@ -269,7 +270,7 @@ class LiveTransition:
         """Write an entry and go on with the state that it leads to; that is made in a thread, as far as it can be."""
         before = self._core.state
         network = network_of(before)
-        made = await asyncio.to_thread(make, frozen(before))
+        made = await self.in_thread(make, frozen(before))
 
         def work() -> None:
             state = self._core.state
