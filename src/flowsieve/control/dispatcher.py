@@ -43,6 +43,8 @@ from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
+from flowsieve.control.transition.index_holders import IndexHolders
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.diff import Change
@@ -55,9 +57,11 @@ from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import DzSet
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.protocol.told_index import FIRST_INDEX
 from flowsieve.southbound.fabric import (
     LiveSwitches,
     SwitchEvent,
@@ -128,6 +132,7 @@ class Dispatcher:
         self._steps: FilterSteps | None = None
         if self.publishers is not None and state.bloom is not None:
             self._steps = FilterSteps(core, self._fleet, self.publishers, drain)
+        self.holders = IndexHolders(core.ledger)  # which session uses which index
         self._intake = Intake(core, self._fleet, self._mender, drain, self.publishers, self._steps)
         self._proof = SharedQuestion(self._prove)
         self._twin: tuple[int, ControlState] | None = (
@@ -143,6 +148,21 @@ class Dispatcher:
     @property
     def encoding(self) -> Encoding:
         return self._core.encoding
+
+    @property
+    def index(self) -> ServedIndex:
+        """What publishers address events by now."""
+        return ServedIndex(FIRST_INDEX, self.encoding.tag, self.state.plan)
+
+    @property
+    def late(self) -> tuple[ServedIndex, ...]:
+        """The indexes that are not in use any more: packets under their tags are handed to the controller."""
+        return ()
+
+    def cover_now(self, id: str) -> DzSet | None:
+        """The dz of a subscription under the index of now; None where there is no such subscription."""
+        held = self.state.subscriptions.get(id)
+        return None if held is None else held.dz
 
     @property
     def ledger(self) -> Ledger:
