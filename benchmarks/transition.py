@@ -22,7 +22,8 @@ from benchmarks.plot import line_plot
 from flowsieve.client.batch_packets import packets_of
 from flowsieve.content.event import EventBatch
 from flowsieve.control.controller import Controller
-from flowsieve.control.transition.crossing import Phase, ServedIndex
+from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.stepwise import Transition
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan

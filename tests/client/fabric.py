@@ -71,6 +71,7 @@ class Fabric:
         self.keys: KeyRotation
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
         self._sockets: list[socket.socket] = []
+        self.notices: dict[str, list[Callable[[bytes], None]]] = {host: [] for host in GROUPS}
 
     @asynccontextmanager
     async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
@@ -169,6 +170,9 @@ class FabricWire:
                 yield self._ear.recv(0xFFFF)
             except BlockingIOError:
                 return
+
+    def hear_notices(self, hear: Callable[[bytes], None]) -> None:
+        self._fabric.notices[self._host].append(hear)
 
     def close(self) -> None:
         if self._ear is not None:

@@ -45,22 +45,22 @@ async def at_once(make: Callable[..., Any], *given: object) -> Any:
 
 
 class SlowPublishers:
-    """Publishers that go over one after the other, each in its own time; some never say so."""
+    """Publishers that go over one after the other, each in its own time."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
-        self.late: set[str] = set()
         self.hosts: list[str] = []
-        self.told = 0
 
-    def behind(self, version: int) -> set[str]:
-        return set(self.late) if version > self.told - 1 and self.late else set()
+    def behind(self, version: int) -> frozenset[str]:
+        return frozenset()
 
-    async def gone_over(self, version: int, patience: float) -> None:
-        self.told = version
+    unaware = behind
+
+    async def reached(self, version: int, seconds: float) -> frozenset[str]:
         for _ in self.hosts:
             for _ in range(self._dice.randrange(4)):
                 await asyncio.sleep(0)
+        return frozenset()
 
 
 class WatchedBothWays(WatchedFabric):
@@ -97,7 +97,7 @@ class TransitionStory(Story):
 
     def control(self, state: ControlState) -> None:
         self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=60, drain=0)
-        self.dispatcher.transition.holders = self.publishers
+        self.dispatcher.transition.holders = self.publishers  # type: ignore[assignment]
         self.dispatcher.transition.in_thread = at_once
 
     def step(self) -> None:

@@ -16,14 +16,15 @@ from flowsieve.client.outbox import Outbox
 from flowsieve.content.filter import Filter
 from flowsieve.index.plan import KINDS as PLANS
 from flowsieve.index.plan import plan_from_json, plan_to_json
-from flowsieve.protocol import call_datagram, event_message, limits
-from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT, EVENT_PORT
+from flowsieve.protocol import call_datagram, event_message, limits, notice
+from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT, EVENT_PORT, NOTICE_PORT
 from flowsieve.protocol.answer import KINDS, answer_of, error_of, is_answer, kind_in, outcome
 from flowsieve.protocol.call import OPS, Call
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, digest_of, unpack_answer
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer, publisher_key
 from flowsieve.protocol.filter_page import HeldVersion
+from flowsieve.protocol.told_index import ToldIndex
 from flowsieve.protocol.version import VERSION
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.event_secret import believed_epochs, signing_epoch
@@ -61,6 +62,7 @@ def test_every_block_is_looked_at() -> None:
         "datagram",
         "event",
         "meaning",
+        "notice",
     }
     assert len(re.findall(r"^```", TEXT, re.MULTILINE)) == 2 * len(BLOCKS)
 
@@ -104,6 +106,17 @@ def test_a_plan_gives_the_event_its_dz(example: dict[str, Any]) -> None:
     plan = plan_from_json(example["plan"], WELCOME.schema)
     assert plan_to_json(plan) == example["plan"]
     assert [str(dz) for dz in plan.encode(example["event"])] == example["dz"]
+
+
+def test_an_index_that_is_told_is_read_and_written_down_the_same() -> None:
+    (index,) = [each["ok"]["index"] for each in examples("answer") if "index" in each.get("ok", {})]
+    assert ToldIndex.parse(index, WELCOME.schema).to_json() == index
+
+
+def test_a_notice_says_what_it_is_said_to() -> None:
+    ((data, meaning),) = meant("notice")
+    assert meaning == {"index": notice.decode(data).version}
+    assert notice.encode(notice.decode(data)) == data
 
 
 def test_every_kind_of_plan_has_an_example() -> None:
@@ -191,7 +204,7 @@ def test_the_ops_are_those_of_the_code() -> None:
 
 def test_the_fields_of_a_call_are_those_of_the_code() -> None:
     hello, other = (
-        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True, HeldVersion("e", 1)).to_json()
+        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True, HeldVersion("e", 1), 1).to_json()
         for op in ("hello", "bye")
     )
     assert {row[0] for row in rows("field")} == hello.keys() | other.keys()
@@ -203,6 +216,7 @@ def test_addresses_and_ports_are_those_of_the_code() -> None:
     for said in (
         f"port {CONTROL_PORT}",
         f"port {EVENT_PORT}",
+        f"port {NOTICE_PORT}",
         f"`POST {CALLS}`",
         f"This is version {VERSION}.",
     ):

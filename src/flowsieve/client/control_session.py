@@ -68,6 +68,12 @@ class ControlConnection:
         self.checks = False  # whether we need keys to check events with
         # Hears of keys that an answer brings, and of the stage that we were at when we asked.
         self.rekey: Callable[[Mapping[str, Any], int | None], None] = lambda keys, before: None
+        self.index: int | None = (
+            None  # the version of the index that we address events by; None before we know
+        )
+        # Hears of another index that an answer brings, and of the one that the call said.
+        self.reindex: Callable[[Any, int], None] = lambda told, said: None
+        self._hurry = asyncio.Event()  # set where the session is to be renewed at once
         self._transport = transport
         self._session, self._host, self._token = os.urandom(16).hex(), host, token
         self._numbers = count(1)
@@ -93,7 +99,8 @@ class ControlConnection:
         trouble: FlowsieveError = ControlLost("the controller does not answer")
         try:
             while True:
-                message |= {"answered": min(self._waiting), **self._keys_wanted()}
+                said = self.index
+                message |= {"answered": min(self._waiting), **self._keys_wanted(), **_index_said(said)}
                 try:
                     async with asyncio.timeout_at(end):
                         answer = await self._transport.call(message)
@@ -101,6 +108,8 @@ class ControlConnection:
                     told = outcome(answer)
                     if told.get("keys") is not None:
                         self.rekey(told["keys"], before)
+                    if told.get("index") is not None and said is not None:
+                        self.reindex(told["index"], said)
                     return told
                 except (ControlLost, Busy) as error:
                     trouble = error
@@ -123,6 +132,17 @@ class ControlConnection:
         self._renewing = asyncio.create_task(self._renew(lease))
         self._renewing.add_done_callback(self._renewed)
 
+    def hasten(self) -> None:
+        """Renew the session at once: there is something to say, or to hear."""
+        self._hurry.set()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait until the session is to be renewed: for so long, unless it has to be at once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+        self._hurry.clear()
+
     async def close(self) -> None:
         """Leave in good order: the controller ends what we asked for, if it still can."""
         if self._renewing is not None:
@@ -138,7 +158,7 @@ class ControlConnection:
     async def _renew(self, lease: float) -> None:
         pause = lease / RENEWALS
         while True:
-            await asyncio.sleep(pause)
+            await self._pause(pause)
             held, deadline = self.held, min(lease, DEADLINE_SECONDS)
             try:
                 answer = await self.ask("renew", deadline, stats=dict(self.report()))
@@ -165,3 +185,7 @@ class ControlConnection:
     def _end(self, reason: FlowsieveError) -> None:
         if not self.lost.done():
             self.lost.set_result(reason)
+
+
+def _index_said(version: int | None) -> dict[str, int]:
+    return {} if version is None else {"index": version}

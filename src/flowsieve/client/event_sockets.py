@@ -17,7 +17,7 @@ from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.whole_checksums import sends_whole
 from flowsieve.errors import BadInput, HostError, nearest
 from flowsieve.flow.wiring import HOP_LIMIT
-from flowsieve.protocol.addresses import EVENT_PORT
+from flowsieve.protocol.addresses import EVENT_PORT, NOTICE_PORT
 
 RECEIVE_BUFFER = 8 << 20  # bytes
 SEND_SECONDS = 1  # how long a full send buffer may hold us up
@@ -47,6 +47,7 @@ class EventSockets:
         self._near = _opened(self._family)
         self._send_far = sends_whole(self._far, self._index)
         self._receiver: socket.socket | None = None
+        self._notices: socket.socket | None = None
         self._dropped = 0  # before it was closed
         try:
             leave_by(self._far, self._index, hops=HOP_LIMIT, loop=False)
@@ -77,11 +78,21 @@ class EventSockets:
         return known
 
     def listen(self, ready: Callable[[], object]) -> None:
+        self._receiver = self._joined(EVENT_PORT, RECEIVE_BUFFER)
+        asyncio.get_running_loop().add_reader(self._receiver, ready)
+
+    def hear_notices(self, hear: Callable[[bytes], None]) -> None:
+        self._notices = notices = self._joined(NOTICE_PORT)
+        asyncio.get_running_loop().add_reader(notices, _hear_waiting, notices, hear)
+
+    def _joined(self, port: int, buffer: int = 0) -> socket.socket:
+        """A socket that gets what comes to a port of the host's own group, beside those of other applications."""
         receiver = socket.socket(self._family, socket.SOCK_DGRAM)
         try:
             receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            _enlarge(receiver)
-            receiver.bind(self._own)
+            if buffer:
+                _enlarge(receiver, buffer)
+            receiver.bind(_sockaddr(self._group, self._family, self._index, port))
             if self._family == socket.AF_INET6:
                 joined = self._packed + struct.pack("@I", self._index)
                 receiver.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
@@ -92,10 +103,9 @@ class EventSockets:
         except OSError as error:
             receiver.close()
             raise HostError(
-                f"this host cannot listen to {self._group} port {EVENT_PORT}: {error.strerror}"
+                f"this host cannot listen to {self._group} port {port}: {error.strerror}"
             ) from None
-        self._receiver = receiver
-        asyncio.get_running_loop().add_reader(receiver, ready)
+        return receiver
 
     def waiting(self) -> Iterator[bytes]:
         assert self._receiver is not None, "listen first"
@@ -121,6 +131,10 @@ class EventSockets:
             asyncio.get_running_loop().remove_reader(self._receiver)
             self._dropped, receiver, self._receiver = self.dropped, self._receiver, None
             receiver.close()
+        if self._notices is not None:
+            asyncio.get_running_loop().remove_reader(self._notices)
+            self._notices.close()
+            self._notices = None
 
 
 def packed_address(text: str) -> bytes:
@@ -170,12 +184,21 @@ def sent_from(source: bytes) -> list[tuple[int, int, bytes]]:
     return [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, source + bytes(4))] if source else []
 
 
-def _enlarge(receiver: socket.socket) -> None:
+def _enlarge(receiver: socket.socket, buffer: int) -> None:
     try:
-        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer)
     except PermissionError:
-        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
 
 
-def _sockaddr(address: str, family: int, index: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    return (address, EVENT_PORT, 0, index) if family == socket.AF_INET6 else (address, EVENT_PORT)
+def _hear_waiting(receiver: socket.socket, hear: Callable[[bytes], None]) -> None:
+    """Hand on the notices that are there; what stands in their way is no harm, since they are hints."""
+    with contextlib.suppress(OSError):
+        for _ in range(BATCH):
+            hear(receiver.recv(LARGEST))
+
+
+def _sockaddr(
+    address: str, family: int, index: int, port: int = EVENT_PORT
+) -> tuple[str, int] | tuple[str, int, int, int]:
+    return (address, port, 0, index) if family == socket.AF_INET6 else (address, port)

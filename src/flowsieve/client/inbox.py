@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from flowsieve.client.copies import REMEMBERED, Copies, Copy
-from flowsieve.client.loss import LossMeter
+from flowsieve.client.index_meters import IndexMeters
 from flowsieve.client.receiver_counts import ReceiverMeter, names_receivers
 from flowsieve.client.stats import Stats
 from flowsieve.content.event import check_event
@@ -16,7 +14,7 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadMessage, BadValue
 from flowsieve.header.encoding import Encoding
-from flowsieve.index.dzset import EMPTY, DzSet
+from flowsieve.index.dzset import DzSet
 from flowsieve.protocol.event_mac import MacChecker
 from flowsieve.protocol.event_message import Message, MessageKind, decode
 
@@ -60,12 +58,9 @@ class Inbox:
         self.stats = stats
         self.checker: MacChecker | None = None
         self._schema = schema
-        self._encoding = encoding
         self._own = own
         self._filters: dict[str, Filter] = {}
-        self._dz: dict[str, DzSet] = {}
-        self._wanted = EMPTY  # all of them together
-        self._meter = LossMeter()
+        self._cells = IndexMeters(encoding)
         self._labels = ReceiverMeter()
         self._named = () if receiver is None else (receiver,)
         self._copies = Copies(remembered)
@@ -76,14 +71,16 @@ class Inbox:
 
     def confirm(self, id: str, dz: DzSet) -> None:
         """The network has promised a subscription's dz: what is missing from now on is lost."""
-        self._dz[id] = dz
-        self._want(self._wanted | dz)
+        self._cells.confirm(id, dz)
+
+    def go_over(self, encoding: Encoding, dz: Mapping[str, DzSet]) -> None:
+        """Events are addressed by another index from now on: what the network owes each confirmed subscription."""
+        self._cells.go_over(encoding, dz)
 
     def close(self, id: str) -> None:
         """A subscription is no more."""
         self._filters.pop(id, None)
-        if self._dz.pop(id, None) is not None:
-            self._want(reduce(or_, self._dz.values(), EMPTY))
+        self._cells.close(id)
 
     def take(self, datagram: bytes) -> MatchedEvent | None:
         """What a datagram brings, and to whom; None if it brings nothing."""
@@ -111,7 +108,7 @@ class Inbox:
         wanted, labelled = self._weigh(message), names_receivers(message.destination)
         found = tuple(id for id, filter in self._filters.items() if filter.matches(values))
         if found and not wanted and not labelled:  # matched, and not promised yet
-            self._meter.unchecked += 1
+            self._cells.unknown()
             self.stats.unchecked += 1
         if not found:
             ours = wanted and not labelled
@@ -120,11 +117,6 @@ class Inbox:
             return None
         self.stats.delivered += len(found)
         return MatchedEvent(found, Event(values, message.publisher, message.seq, message.data))
-
-    def _want(self, dz: DzSet) -> None:
-        if dz != self._wanted:
-            self._wanted = dz
-            self._meter.want(dz)
 
     def _came_again(self, message: Message, copy: Copy) -> None:
         if copy is Copy.OTHER:
@@ -136,23 +128,15 @@ class Inbox:
     def _weigh(self, message: Message) -> bool:
         """Count what is missing; whether the message lies in our dz."""
         labelled = names_receivers(message.destination)
-        wanted = self._compare(message) if labelled else self._compare_cells(message)
-        self.stats.lost = self._meter.lost + self._labels.lost
-        self.stats.unchecked = self._meter.unchecked + self._labels.unchecked
+        wanted = self._compare(message) if labelled else self._cells.weigh(message)
+        self.stats.lost = self._cells.lost + self._labels.lost
+        self.stats.unchecked = self._cells.unchecked + self._labels.unchecked
         return wanted
-
-    def _compare_cells(self, message: Message) -> bool:
-        """Count what is missing of the cells that we want; whether the message lies in one."""
-        dz = message.dz(self._encoding)
-        event = message.kind is MessageKind.EVENT
-        if dz is not None:  # else it was sent under another tag, whose cells are not ours
-            self._meter.saw(message.publisher, message.seq, dz, message.stamps, event=event)
-        return dz is not None and self._meter.wants(dz)
 
     def _compare(self, message: Message) -> bool:
         """Count what is missing of what was sent to us by name; whether the network has promised us something."""
         if message.kind is MessageKind.EVENT:
             self._labels.event(message.publisher, message.seq)
-        elif self._dz and message.stamps[1:] == self._named and message.stamps:
+        elif self._cells.promised and message.stamps[1:] == self._named and message.stamps:
             self._labels.digest(message.publisher, message.seq, message.stamps[0])
-        return bool(self._dz)
+        return self._cells.promised

@@ -24,7 +24,9 @@ from flowsieve.client.wire import EventWire
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import Busy, ControlLost, FlowsieveError, HostError
+from flowsieve.header.encoding import Encoding
 from flowsieve.header.tag import Tag
+from flowsieve.index.plan import IndexPlan
 from flowsieve.protocol.event_mac import Signer
 from flowsieve.protocol.event_message import (
     DIGEST_ITEMS,
@@ -133,6 +135,9 @@ class LabelSender:
         with suppress(HostError):  # the next event that is published raises it
             for receivers, count in self._counts.digests():
                 self._tell(receivers, count)
+
+    def go_over(self, plan: IndexPlan, encoding: Encoding) -> None:
+        pass  # what says for whom it is does not say what is in it
 
     async def close(self) -> None:
         await self.flush()

@@ -160,6 +160,24 @@ class LossMeter:
         for publisher in self._publishers.values():
             publisher.floor = None
 
+    def begin(self, dz: DzSet, before: LossMeter) -> None:
+        """Begin where the network has owed us a DZ since before the first packet was counted.
+
+        `before` has heard of what came so far. A count that was born after all that came of its publisher has to be
+        seen from its start: none of it has come yet.
+        """
+        self.want(dz)
+        self._crowded = before._crowded
+        self._publishers = {
+            name: _Publisher(known.highest, MAX_NUMBER if before._crowded else known.highest)
+            for name, known in before._publishers.items()
+        }
+
+    def heard(self, publisher: bytes, seq: int) -> None:
+        """A packet came that is counted elsewhere; what was sent before it may have come as well."""
+        known = self._met(publisher)
+        known.highest = max(known.highest, seq)
+
     def wants(self, dz: Dz) -> bool:
         """Whether a dz lies in our DZ."""
         return self._rung(dz, dz.length) is not None
@@ -179,15 +197,19 @@ class LossMeter:
         return change
 
     def _known(self, publisher: bytes, seq: int) -> _Publisher:
+        known = self._met(publisher)
+        known.highest = max(known.highest, seq)
+        if known.floor is None:
+            known.floor = MAX_NUMBER if self._crowded else known.highest
+        return known
+
+    def _met(self, publisher: bytes) -> _Publisher:
         known = self._publishers.get(publisher)
         if known is None:
             if len(self._publishers) >= self._room[1]:
                 del self._publishers[next(iter(self._publishers))]
                 self._crowded = True
             known = self._publishers[publisher] = _Publisher()
-        known.highest = max(known.highest, seq)
-        if known.floor is None:
-            known.floor = MAX_NUMBER if self._crowded else known.highest
         return known
 
     def _follow(self, known: _Publisher, cell: _Cell, count: int, event: bool) -> int:

@@ -52,10 +52,17 @@ class Outbox:
         self.seq = 0
         self.signer = signer
         self._plan = plan
+        self._publisher = publisher
         self._event_start = start_covered(MessageKind.EVENT, publisher)
         self._digest_start = start_covered(MessageKind.DIGEST, publisher)
         self._stamper = Stamper(plan.bits)
         self._destination = encoding.destination
+
+    def under(self, plan: IndexPlan, encoding: Encoding) -> Outbox:
+        """What goes on where this one stops, under another index: numbers and promises stay, counts begin anew."""
+        made = Outbox(plan, encoding, self._publisher, self.signer)
+        made.advertised, made.seq = self.advertised, self.seq
+        return made
 
     def event(self, values: Mapping[str, object], data: bytes = b"") -> list[EventDatagram]:
         """An event's datagrams, one for each of its dz; a bad event raises and counts for nothing."""

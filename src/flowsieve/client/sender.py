@@ -10,6 +10,8 @@ from flowsieve.client.outbox import Outbox
 from flowsieve.client.wire import EventWire
 from flowsieve.content.filter import Filter
 from flowsieve.errors import HostError
+from flowsieve.header.encoding import Encoding
+from flowsieve.index.plan import IndexPlan
 from flowsieve.protocol.event_mac import Signer
 
 
@@ -44,6 +46,10 @@ class Sender(Protocol):
 
     def digests(self, last: bool) -> None:
         """Tell subscribers how much was sent; for the `last` time where a promise ends."""
+        ...
+
+    def go_over(self, plan: IndexPlan, encoding: Encoding) -> None:
+        """Address events by another index, from the next one on."""
         ...
 
     async def close(self) -> None: ...
@@ -86,6 +92,10 @@ class DirectSender:
     def digests(self, last: bool) -> None:
         with suppress(HostError):  # the next event that is published raises it
             self._wire.send(self._outbox.last_digests() if last else self._outbox.digests())
+
+    def go_over(self, plan: IndexPlan, encoding: Encoding) -> None:
+        self.digests(last=True)  # of what was sent by the index before nothing is told any more
+        self._outbox = self._outbox.under(plan, encoding)
 
     async def close(self) -> None:
         pass

@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -23,6 +23,7 @@ from flowsieve.client.control_session import MARGIN_SECONDS, ControlConnection, 
 from flowsieve.client.digest_timer import DigestTimer
 from flowsieve.client.event_sockets import EventSockets
 from flowsieve.client.inbox import Inbox, MatchedEvent
+from flowsieve.client.index_use import IndexUse
 from flowsieve.client.interests import Advertisement, Subscription
 from flowsieve.client.label_sender import LabelSender
 from flowsieve.client.matcher_link import MatcherLink
@@ -33,11 +34,11 @@ from flowsieve.client.wire import Inside, OpenWire
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage, FlowsieveError, HostError
-from flowsieve.index.dzset import DzSet
 from flowsieve.protocol.call import HELLO
 from flowsieve.protocol.event_keys import UNSIGNED, EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer
 from flowsieve.protocol.limits import MAX_NUMBER, PUBLISHER_BYTES
+from flowsieve.protocol.notice import decode
 from flowsieve.protocol.welcome import Welcome
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ QUEUE = 1 << 16  # events that may wait in a subscription
 SETTLE_SECONDS = 0.1  # for what was under way when a subscription was acknowledged
 HELLO_SECONDS = 5.0  # for a controller to say hello
 SHORTEST_HELLO = 0.01  # seconds, however little time somebody has
+NOTICE_SECONDS = 0.25  # between two notices that are listened to
 CATCH_UP = 64  # rounds of reading what has come meanwhile
 
 
@@ -128,6 +130,10 @@ class Client:
         if welcome.keys is not None:
             self._take_keys(welcome.keys)
         connection.report, connection.rekey = self._report, self._rekey
+        self._index = IndexUse(welcome)
+        connection.index, connection.reindex = self._index.version, self._reindex
+        self._noticed_at = -NOTICE_SECONDS
+        self._hear_notices()
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
 
     @property
@@ -203,7 +209,8 @@ class Client:
         self._inbox.open(name, wanted)
         try:
             answer = await self._connection.ask("sub", filter=filter)
-            subscription.id, dz = _field(answer, "id"), DzSet.of(_field(answer, "dz"))
+            subscription.id = _field(answer, "id")
+            self._index.subscribed(subscription.id, answer)
             subscription.forbidden = tuple(answer.get("forbidden", ()))
         except BaseException:
             self._close(name)
@@ -215,18 +222,20 @@ class Client:
                 ", ".join(subscription.forbidden),
             )
         self._connection.held += 1
-        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._confirm, name, dz)
+        asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._confirm, name)
         return subscription
 
-    def _confirm(self, name: str, dz: DzSet) -> None:
+    def _confirm(self, name: str) -> None:
         """Count what is missing from now on: all that comes from now on was sent after the network's promise."""
-        if name not in self._subscriptions:
+        subscription = self._subscriptions.get(name)
+        dz = None if subscription is None else self._index.owed(subscription.id)
+        if subscription is None or dz is None:
             return
         for _ in range(CATCH_UP):
             if not self._take():
                 break
         self._inbox.confirm(name, dz)
-        self._subscriptions[name].checked = True
+        subscription.checked = True
 
     def _listen(self) -> None:
         if not self._listens:
@@ -290,6 +299,39 @@ class Client:
             self._inbox.checker = MacChecker(keys.check)
         self._connection.stage = keys.stage
 
+    # The index.
+
+    def _reindex(self, told: object, said: int) -> None:
+        """Go over to the index of an answer, and say so; the application notices nothing."""
+        index = self._index.take(told, said)
+        if index is None:
+            return
+        self._connection.index = index.version
+        self._sender.go_over(index.plan, index.encoding)
+        owed = {
+            name: dz
+            for name, subscription in self._subscriptions.items()
+            if subscription.checked and (dz := self._index.owed(subscription.id)) is not None
+        }
+        self._inbox.go_over(index.encoding, owed)
+        self._connection.hasten()
+
+    def _hear_notices(self) -> None:
+        """Hear of another index at once, and not with the next renewal, where this host can."""
+        try:
+            with self._inside():
+                self._wire.hear_notices(self._noticed)
+        except HostError as error:
+            log.info("no notices are heard: %s", error)
+
+    def _noticed(self, datagram: bytes) -> None:
+        """Somebody says that there is another index: ask the controller, and not too often."""
+        with suppress(BadMessage):
+            now = time.monotonic()
+            if decode(datagram).version > self._index.version and now >= self._noticed_at + NOTICE_SECONDS:
+                self._noticed_at = now
+                self._connection.hasten()
+
     # Endings.
 
     async def _unadvertise(self, id: str) -> None:
@@ -302,6 +344,7 @@ class Client:
     async def _unsubscribe(self, name: str) -> None:
         if name in self._subscriptions:
             subscription = self._close(name)
+            self._index.ended(subscription.id)
             self._connection.held -= 1
             await self._connection.ask("unsub", id=subscription.id)
 

@@ -31,6 +31,10 @@ class EventWire(Protocol):
         """The datagrams that are there already, at most a batch of them; raises a HostError if no more will come."""
         ...
 
+    def hear_notices(self, hear: Callable[[bytes], None]) -> None:
+        """Have notices to this host heard, on the loop, until it is closed; raises a HostError."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -10,7 +10,8 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Phase, ServedIndex
+from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver
 from flowsieve.flow.guard import Guard, GuardSettings, guard_of, labels_of

@@ -43,8 +43,9 @@ from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
-from flowsieve.control.transition.crossing import ServedIndex
+from flowsieve.control.transition.index_holders import IndexHolders
 from flowsieve.control.transition.live_transition import LiveTransition
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
 from flowsieve.flow.diff import Change
@@ -57,9 +58,11 @@ from flowsieve.flow.proof.verify import Verdict
 from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
+from flowsieve.index.dzset import DzSet
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
+from flowsieve.protocol.told_index import FIRST_INDEX
 from flowsieve.southbound.fabric import (
     LiveSwitches,
     SwitchEvent,
@@ -104,7 +107,7 @@ class Dispatcher:
         self.filter_lease = (
             filter_lease  # how long publishers may go on with what they hold of others' filters
         )
-        first = ServedIndex(0, encoding.tag, state.plan)
+        first = ServedIndex(FIRST_INDEX, encoding.tag, state.plan)
         self._core = core = Core(
             state,
             switches,
@@ -136,7 +139,8 @@ class Dispatcher:
         self._twin: tuple[int, ControlState] | None = (
             None  # for suppositions, and after which turn it was made
         )
-        self.transition = LiveTransition(core, self._fleet, first, lambda: self.patience, drain)
+        self.holders = IndexHolders(core.ledger)  # which session uses which index
+        self.transition = LiveTransition(core, self._fleet, self.holders, first, lambda: self.patience, drain)
         self._greeter = Greeter(core, self._fleet, self._mender, self._failover, self._hindrances)
 
     @property
@@ -147,6 +151,21 @@ class Dispatcher:
     @property
     def encoding(self) -> Encoding:
         return self._core.encoding
+
+    @property
+    def index(self) -> ServedIndex:
+        """What publishers address events by now."""
+        return self.transition.index
+
+    @property
+    def late(self) -> tuple[ServedIndex, ...]:
+        """The indexes that are not in use any more: packets under their tags are handed to the controller."""
+        return self.transition.late
+
+    def cover_now(self, id: str) -> DzSet | None:
+        """The dz of a subscription under the index of now; None where there is no such subscription."""
+        held = self.state.subscriptions.get(id)
+        return None if held is None else self.state.told_cover(held)
 
     @property
     def ledger(self) -> Ledger:

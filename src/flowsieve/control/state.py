@@ -15,7 +15,8 @@ from flowsieve.control.request import Request, broad_first
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.settings import Settings as Settings
-from flowsieve.control.transition.crossing import Crossing, ServedIndex
+from flowsieve.control.transition.crossing import Crossing
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import BadInput, BadPlan, Refused, TableFull
 from flowsieve.flow.capacity.fitted import Fit, FittedTables
 from flowsieve.flow.capacity.weights import Weights, events_of

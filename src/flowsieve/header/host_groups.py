@@ -30,9 +30,18 @@ class HostAddresses:
     def events(self, family: int) -> tuple[int, Prefix]:
         """Where events for this host are sent on the last hop: the MAC address and the address."""
         address = Prefix.parse(self.events_ipv6 if family == 6 else self.events_ipv4)
-        if family == 6:
-            return 0x3333 << 32 | address.first & 0xFFFFFFFF, address
-        return 0x01005E << 24 | address.first & 0x7FFFFF, address
+        return int.from_bytes(group_mac(address.first.to_bytes(address.width // 8))), address
+
+
+def group_mac(address: bytes) -> bytes:
+    """The MAC address that packets to a group have.
+
+    >>> group_mac(bytes([225, 128, 0, 9])).hex(":")
+    '01:00:5e:00:00:09'
+    """
+    if len(address) == 16:
+        return b"\x33\x33" + address[-4:]
+    return b"\x01\x00\x5e" + bytes([address[-3] & 0x7F]) + address[-2:]
 
 
 def host_addresses(topology: Topology) -> dict[str, HostAddresses]:

@@ -1,4 +1,4 @@
-"""Where datagrams go: events to a port, calls in band to addresses that no event has, and no host."""
+"""Where datagrams go: events and notices to ports, calls in band to addresses that no event has, and no host."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from flowsieve.header.address import Prefix
 
 EVENT_PORT = 9559
 CONTROL_PORT = 7421
+NOTICE_PORT = 7422
 # Outside all groups that tags have; and above the groups of the hosts themselves, which count up from
 # ff02::f10e:0:0 and 224.128.0.0.
 CONTROL_ADDRESSES = {

@@ -26,7 +26,8 @@ class Call:
     `number` counts the session's calls; `answered` says that the client has the answers to all below. `deadline` is
     how many seconds it waits. `stage` is that of the keys for events that it has (see `event_keys`), None if it needs
     some; `checks` says that it needs those to check events with as well. `held` is what a publisher's host holds of
-    others' filters, None if nothing.
+    others' filters, None if nothing. `index` is the version of the index that it addresses events by (see
+    `told_index`), None if it does not say.
     """
 
     session: str
@@ -42,6 +43,7 @@ class Call:
     stage: int | None = None
     checks: bool | None = None
     held: HeldVersion | None = None
+    index: int | None = None
 
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
@@ -68,6 +70,7 @@ class Call:
             found.whole("stage") if "stage" in message else None,
             found.truth("checks"),
             HeldVersion.parse(message["held"]) if message.get("held") is not None else None,
+            found.whole("index") if "index" in message else None,
         )
 
     @property

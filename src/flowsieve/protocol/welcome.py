@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flowsieve.content.schema import Schema
@@ -14,6 +14,7 @@ from flowsieve.header.tag import LABEL_HEADERS, POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
+from flowsieve.protocol.told_index import FIRST_INDEX, index_version
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
@@ -26,7 +27,8 @@ class Welcome:
     publishes under, and `keys` what it signs with; both None where events are not signed. The `tag` is that of what it
     publishes; where that names receivers and events of others go by dz, these have the `dz_tag`. `network` tells this
     network from others, however the controller is reached; empty where it has no name. `receiver` is the number that
-    publishers know the host by, where digests name their receivers.
+    publishers know the host by, where digests name their receivers. `index` is the version of the index: of the plan,
+    and of the tag of dz.
     """
 
     host: str
@@ -40,6 +42,7 @@ class Welcome:
     dz_tag: Tag | None = None
     network: str = ""
     receiver: int | None = None
+    index: int = FIRST_INDEX
 
     @property
     def schema(self) -> Schema:
@@ -70,6 +73,7 @@ class Welcome:
             "keys": self.keys.to_json() if self.keys is not None else None,
             "network": self.network,
             "receiver": self.receiver,
+            "index": self.index,
         }
 
     @classmethod
@@ -90,7 +94,9 @@ class Welcome:
             if receiver is not None and (type(receiver) is not int or receiver < 0):
                 raise BadInput("a receiver that is no number")
             where = data["address"], data["interface"]
-            return cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network, receiver)
+            index = index_version(data.get("index", FIRST_INDEX))
+            told = cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network, receiver)
+            return replace(told, index=index)
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

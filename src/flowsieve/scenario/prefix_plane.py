@@ -17,7 +17,7 @@ from flowsieve.control.partitions.blocking import ConfiguratorProcesses
 from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome, Settings
-from flowsieve.control.transition.crossing import ServedIndex
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.stepwise import Meanwhile, Transition
 from flowsieve.flow.capacity.weights import events_of
 from flowsieve.flow.entry import Flow

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
-from flowsieve.control.transition.crossing import Phase, ServedIndex
+from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.index.dz import Dz

@@ -44,7 +44,8 @@ from flowsieve.control.memory.snapshot_format import (
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Crossing, ServedIndex
+from flowsieve.control.transition.crossing import Crossing
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.states import arrived, begun, entered, given_up, without_interests
 from flowsieve.errors import BadFilter, BadInput, BadJournal, Refused
 from flowsieve.flow.send_policy import SendPolicy

@@ -7,7 +7,7 @@ are in the tables side by side (versioning).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
-from flowsieve.errors import BadPlan
-from flowsieve.header.address import Prefix
-from flowsieve.header.encoding import PrefixEncoding
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.header.joint_encoding import JointEncoding
-from flowsieve.header.tag import DZ_HEADERS, POOLS, Tag
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import EMPTY, WHOLE, DzSet
-from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
+from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.index.sides import NEW, OLD, cells_on, off_side, on_side, side_of, words_on
 from flowsieve.network.tree import TreeMap
@@ -45,43 +42,6 @@ class Phase(Enum):
     def revocable(self) -> bool:
         """Whether no publisher can have heard of the new index yet."""
         return self in (Phase.CARRY, Phase.INSTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class ServedIndex:
-    """A plan, and the tag of the addresses that it makes; the version tells it from those before and after."""
-
-    version: int
-    tag: Tag
-    plan: IndexPlan
-
-    @property
-    def encoding(self) -> PrefixEncoding:
-        return PrefixEncoding(self.tag)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"version": self.version, "tag": str(self.tag.group), "plan": plan_to_json(self.plan)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> ServedIndex:
-        """What `to_json` wrote down."""
-        tag = Tag(Prefix.parse(data["tag"]))
-        plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
-        return cls(int(data["version"]), tag, plan)
-
-    def follower(self, plan: IndexPlan, *in_use: Tag) -> ServedIndex:
-        """The index that comes next, under a tag of the same pool that nobody uses; raises BadPlan if it cannot be."""
-        pool = next(POOLS[header] for header in DZ_HEADERS if self.tag in POOLS[header])
-        free = [tag for tag in pool if tag != self.tag and tag not in in_use]
-        if not free:
-            used = ", ".join(str(tag.group) for tag in in_use)
-            raise BadPlan(f"no tag is free for another index: some publisher has not left {used} yet")
-        room = PrefixEncoding(free[0]).room
-        if plan.bits > room:
-            raise BadPlan(f"the plan makes dz of {plan.bits} bits, and {free[0].group} has room for {room}")
-        if plan.schema != self.plan.schema:
-            raise BadPlan("the plan is for another schema than the running one")
-        return ServedIndex(self.version + 1, free[0], plan)
 
 
 @dataclass(frozen=True, slots=True)

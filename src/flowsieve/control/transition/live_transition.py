@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from flowsieve.control.core import Core
 from flowsieve.control.memory.journal import CrossingBegun, CrossingEnded, CrossingEntered, Entry, IndexLeft
@@ -21,8 +21,10 @@ from flowsieve.control.memory.rebuild import catch_up, network_of
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.table_work import Rename
-from flowsieve.control.transition.crossing import Crossing, Phase, ServedIndex, renamed
+from flowsieve.control.transition.crossing import Crossing, Phase, renamed
+from flowsieve.control.transition.index_holders import IndexHolders
 from flowsieve.control.transition.records import PhaseRecord
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.states import (
     arrived,
     begun,
@@ -42,30 +44,9 @@ from flowsieve.network.tree import TreeMap
 log = logging.getLogger(__name__)
 
 PUBLISHER_SECONDS = 10.0  # for publishers to go over; whoever takes longer has its packets handed up
+TELL_SECONDS = 1.0  # between two times that publishers are told
 RETRY_SECONDS = 0.2  # between looks at what is waited for
 KEPT_RECORDS = 16  # of transitions that are over
-
-
-class Holders(Protocol):
-    """Who uses which index: publishers say so."""
-
-    def behind(self, version: int) -> set[str]:
-        """The hosts of publishers that have not said that they use an index as new as that."""
-        ...
-
-    async def gone_over(self, version: int, patience: float) -> None:
-        """Tell publishers of an index, and wait until all use it, but no longer than that."""
-        ...
-
-
-class NobodyBehind:
-    """For a network whose publishers are told otherwise."""
-
-    def behind(self, version: int) -> set[str]:
-        return set()
-
-    async def gone_over(self, version: int, patience: float) -> None:
-        pass
 
 
 @dataclass(slots=True)
@@ -96,9 +77,16 @@ class LiveTransition:
     """`go_over` to another plan; `run` goes on with what was begun before, and frees tags that nobody uses any more."""
 
     def __init__(
-        self, core: Core, fleet: Fleet, first: ServedIndex, patience: Callable[[], float], drain: float
+        self,
+        core: Core,
+        fleet: Fleet,
+        holders: IndexHolders,
+        first: ServedIndex,
+        patience: Callable[[], float],
+        drain: float,
     ) -> None:
-        self.holders: Holders = NobodyBehind()
+        self.holders = holders
+        self.tell: Callable[[], None] = lambda: None  # that there is another index; clients hear of it anyway
         self.records: list[TransitionRecord] = []
         self.publisher_patience = PUBLISHER_SECONDS
         self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # where states are made
@@ -242,7 +230,7 @@ class LiveTransition:
                 after = Phase.INSTALL if crossing.phase is Phase.CARRY else Phase.SWITCH
                 await self._go_to(after, record)
             case Phase.SWITCH:
-                await self.holders.gone_over(crossing.new.version, self.publisher_patience)
+                await self._gone_over(crossing.new.version)
                 await self._go_to(Phase.FENCE, record)
             case Phase.FENCE:
                 await self._fenced(crossing)
@@ -329,6 +317,20 @@ class LiveTransition:
         linked = {switch for edge in edges_of(state.topology) - state.down for switch in edge}
         return linked | self._fleet.reachable
 
+    async def _gone_over(self, version: int) -> None:
+        """Wait until all publishers use an index, but not for ever; they are told now and then."""
+        end = time.monotonic() + self.publisher_patience
+        while (left := end - time.monotonic()) > 0:
+            self.tell()
+            if not await self.holders.reached(version, min(left, TELL_SECONDS)):
+                return
+        behind = sorted(self._hosts_of(self.holders.behind(version)))
+        log.warning("publishers at %s have not gone over; what they send is sent again", ", ".join(behind))
+
+    def _hosts_of(self, sessions: Collection[str]) -> set[str]:
+        holds = self._core.ledger.holds
+        return {request.endpoint for session in sessions for request in holds(session)}
+
     async def _fenced(self, crossing: Crossing) -> None:
         """Have packets under the old tag handed up at the ports of hosts, wherever somebody may still send some."""
         waiting: set[str] | None = None
@@ -336,9 +338,8 @@ class LiveTransition:
             core, reachable = self._core, set(self._fleet.reachable)
             await asyncio.gather(*map(self._fleet.punt, sorted(reachable)))
             attached = core.state.topology.attached
-            behind = {
-                attached[host] for host in self.holders.behind(crossing.new.version) if host in attached
-            }
+            hosts = self._hosts_of(self.holders.behind(crossing.new.version))
+            behind = {attached[host] for host in hosts if host in attached}
             left = behind - reachable
             if not left:
                 return
@@ -360,7 +361,7 @@ class LiveTransition:
         """Free the tags of retired indexes that nobody uses any more."""
         state = self._core.state
         for each in state.retired:
-            if self.crossing is None and not self.holders.behind(each.version + 1):
+            if self.crossing is None and not self.holders.unaware(self.index.version):
                 await self._core.scribe.write(IndexLeft(each.version), partial(self._left, each))
 
     def _left(self, index: ServedIndex) -> None:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Crossing, Phase, ServedIndex, side_by_side, trees_of
+from flowsieve.control.transition.crossing import Crossing, Phase, side_by_side, trees_of
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import BadInput, TableFull
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Side

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from flowsieve.control.controller import Controller
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Phase, ServedIndex, renamed
+from flowsieve.control.transition.crossing import Phase, renamed
 from flowsieve.control.transition.records import PhaseRecord
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.states import arrived, begun, check_room, entered
 from flowsieve.index.sides import NEW, OLD
 from flowsieve.network.tree import TreeMap

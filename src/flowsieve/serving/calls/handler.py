@@ -25,6 +25,7 @@ from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_
 from flowsieve.protocol.call import BYE, DEADLINE_SECONDS, FILTERS, HELLO, Call
 from flowsieve.protocol.event_keys import UNSIGNED
 from flowsieve.protocol.welcome import Welcome
+from flowsieve.serving.calls import index_telling
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.calls.leases import Leases
 from flowsieve.serving.calls.sessions import ClientSession, ClientSessions, session_text
@@ -127,7 +128,7 @@ class CallHandler:
         def answer(told: Answer) -> None:
             if self._observer is not None:
                 self._observer.asked(op, kind_in(told) or "ok", time.perf_counter() - start)
-            tell(self._with_keys(call, told) if call is not None else told)
+            tell(self._as_of_now(call, told) if call is not None else told)
 
         call: Call | None = None
         try:
@@ -184,6 +185,10 @@ class CallHandler:
             now = "signed, and were not" if signed else "not signed any more"
             raise BadInput(f"events are {now}: the controller's event_mac was changed; begin another session")
 
+    def _as_of_now(self, call: Call, told: Answer) -> Answer:
+        """An answer with all that may have changed since it was first given: the index, and keys."""
+        return index_telling.told(self.service, call, self._with_keys(call, told))
+
     def _with_keys(self, call: Call, told: Answer) -> Answer:
         """An answer, and the keys for events if the client has not those of now; hello is told in the welcome."""
         if self._keys is None or call.op == HELLO or call.stage == self._keys.stage or "ok" not in told:
@@ -220,6 +225,7 @@ class CallHandler:
         client.hears(call.answered)
         if call.stage is not None:
             client.stage = call.stage
+        index_telling.heard(self.service, call)
         self.service.ledger.answered(call.session, call.answered)
         if call.stats is not None and self._observer is not None:
             self._observer.client_reported(call.session, call.stats)
@@ -253,18 +259,19 @@ class CallHandler:
 
     def _welcome(self, call: Call) -> dict[str, Any]:
         service, group = self.service, self.groups[call.host]
-        tag, state = service.encoding.tag, service.state
+        index, state = service.index, service.state
         told = Welcome(
             call.host,
-            state.plan,
-            tag,
+            index.plan,
+            index.tag,
             group,
             self.interface,
             self.leases.seconds,
             network=self._tokens.network if self._tokens is not None else "",
+            index=index.version,
         )
         if state.mixed and state.labels_events_of(call.host):
-            told = replace(told, tag=state.label_tag, dz_tag=tag)
+            told = replace(told, tag=state.label_tag, dz_tag=index.tag)
         if state.bloom is not None:
             told = replace(told, receiver=state.sets.number(call.host))
         if self._keys is not None:
@@ -294,11 +301,10 @@ class CallHandler:
             for _, reason in outcome.refused:
                 raise reason
         answer: dict[str, Any] = {"id": request.id}
-        there = self.service.state.subscriptions.get(request.id)
-        if request.op is Op.SUBSCRIBE and there is not None:
-            answer["dz"] = there.dz.texts()
-            if self.service.state.labelled and (others := self.service.state.filters.forbidden(there)):
-                answer["forbidden"] = others
+        state = self.service.state
+        there = state.subscriptions.get(request.id) if state.labelled else None
+        if request.op is Op.SUBSCRIBE and there is not None and (others := state.filters.forbidden(there)):
+            answer["forbidden"] = others
         return answer
 
     async def _again(self, record: RequestRecord, call: Call) -> None:
@@ -368,6 +374,7 @@ class CallHandler:
                     held,
                 )
             ledger.forget(session)
+            self.service.holders.ended(session)
             self._sessions.leave(session)
             if self._observer is not None:
                 self._observer.client_left(session)
