@@ -111,7 +111,7 @@ class Dispatcher:
         self._core = core = Core(
             state,
             switches,
-            _encoding_of(state, encoding),
+            state.encoding_now(encoding),
             Scribe(journal or NoJournal()),
             ledger or Ledger(),
             deliveries or {},
@@ -467,13 +467,6 @@ class Dispatcher:
         self._hindrances.grow()
         for switch in self._fleet.reachable.intersection(other):
             self._core.tasks.start(self._greeter.look_at_ports(switch))
-
-
-def _encoding_of(state: ControlState, first: Encoding) -> Encoding:
-    """How dz stand in packets now: as at first, unless the network has gone over to another index since."""
-    if state.crossing is not None:
-        return state.crossing.encoding
-    return first if state.index is None else state.index.encoding
 
 
 def filter_lease_of(lease: float) -> float:

@@ -504,6 +504,12 @@ class ControlState:
         """The dz that stand for a filter under a plan."""
         return plan.cover(wanted, self.settings.budget, self.settings.sample_under(plan))
 
+    def encoding_now(self, first: Encoding) -> Encoding:
+        """How dz stand in packets: as at first, unless the network has gone over to another, or is at it."""
+        if self.crossing is not None:
+            return self.crossing.encoding
+        return first if self.index is None else self.index.encoding
+
     @property
     def sampled(self) -> NDArray[np.uint64] | None:
         """Where the events of the sample fell (rows of hi, lo, sorted), in the space that tables are about."""

@@ -6,7 +6,7 @@ are left-aligned in such words too, as in a DzSet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -89,8 +89,10 @@ class PrefixEncoding:
     ('ff0e:c000::/19', 'ff0e:c800::')
     """
 
-    def __init__(self, tag: Tag) -> None:
+    def __init__(self, tag: Tag, former: Sequence[Tag] = ()) -> None:
+        """Entries under `former` tags are ours, too: left behind at a switch that was away when they were to go."""
         group = tag.group
+        self._groups = group, *(each.group for each in former)
         self.tag, self.family = tag, group.family
         self.room, self.ahead = group.width - group.length, group.length
         self.roots: tuple[Dz, ...] = (WHOLE_SPACE,)
@@ -109,7 +111,7 @@ class PrefixEncoding:
         return Dz(match.destination.bits & ((1 << length) - 1), length)
 
     def owns(self, match: Match) -> bool:
-        return match.within(self.tag.group)
+        return any(map(match.within, self._groups))
 
     def address_of(self, dz: Dz) -> int:
         return self.match_of(dz).destination.first

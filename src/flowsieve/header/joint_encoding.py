@@ -5,7 +5,7 @@ The first bit of a dz says of which index it is (`index.sides`); what follows is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ class JointEncoding:
     ('ff0e:c000::/19', 'ff15:c000::')
     """
 
-    def __init__(self, old: Tag, new: Tag) -> None:
-        self._sides = PrefixEncoding(old), PrefixEncoding(new)
+    def __init__(self, old: Tag, new: Tag, former: Sequence[Tag] = ()) -> None:
+        self._sides = PrefixEncoding(old, former), PrefixEncoding(new)
         if old == new or self._sides[OLD].room != self._sides[NEW].room:
             raise BadPlan(f"{old.group} and {new.group} cannot be in use beside each other")
         self.tag = Tag(_around(old.group, new.group))

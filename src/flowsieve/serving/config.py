@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.address import Prefix
 from flowsieve.header.tag import LABEL_HEADERS
 from flowsieve.index.plan import plan_to_json
-from flowsieve.index.sample import EventSample
+from flowsieve.index.sample import Resampler
 from flowsieve.network.port_numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -178,7 +179,8 @@ class Config:
             budget=index.budget,
             capacity=capacity,
             tables=(network.tables if network is not None else None) or Tables.OVERLAY,
-            sample=EventSample.of(index.plan, index.sample) if index.sample is not None else None,
+            sample=self._resampled(index.plan),
+            resample=self._resampled,
             reserve=lambda topology: self.service.entries(topology, capacity, self._groups),
             labelled=index.header in LABEL_HEADERS or index.label_hosts is not None,
             label_hosts=index.label_hosts,
@@ -189,6 +191,10 @@ class Config:
         if trees is None and self.partitions > 1:
             trees = partition_trees(topology, self.partitions, settings.sample)
         return ControlState(topology, index.plan, trees, settings)
+
+    @cached_property
+    def _resampled(self) -> Resampler:
+        return Resampler(self.index.sample)
 
     @property
     def partitions(self) -> int:

@@ -74,6 +74,7 @@ class _Start:
 
     def __init__(self, config: Config, site: Site, state: ControlState, fabric: Fabric) -> None:
         self._config, self._state, self._fabric = config, state, fabric
+        self._encoding = state.encoding_now(config.index.encoding)
         self._guarding = config.guarding(partial(site.sources, family=config.index.encoding.family))
         self._switches = NumberedSwitches(fabric, lambda: state.topology)
         self._deliveries = deliveries_of(state.topology, config.index.encoding.family)
@@ -117,9 +118,7 @@ class _Start:
 
     async def _entries(self, switch: str) -> Counter[str]:
         """Content entries, and what is in their place."""
-        work = table_work(
-            switch, self._config.index.encoding, lambda: self._state, self._deliveries.get(switch)
-        )
+        work = table_work(switch, self._encoding, lambda: self._state, self._deliveries.get(switch))
         there, strange = await self._fabric.look(switch)
         strays = work.read(self._switches.told(switch, there))
         return Counter(op.kind.name.lower() for op in [*strays, *work.begin()]) + Counter(remove=strange)
@@ -129,7 +128,7 @@ class _Start:
         state, topology, wanted = self._state, self._state.topology, self._config.service.punts
         punts = with_ports(wanted, host_ports(topology, switch), link_ports(topology, switch))
         advertised, guarding = state.advertised_at(switch), self._guarding(topology)
-        policy, encoding = state.settings.policy, self._config.index.encoding
+        policy, encoding = state.settings.policy, self._encoding
         allowed = None if policy.open else labels_of(advertised, state.labels, policy)
         guard = guard_of(
             topology, switch, encoding, advertised, guarding, state.owner, state.label_group, allowed

@@ -9,8 +9,6 @@ from flowsieve.flow.entry import CONTENT_TABLE, Action, Deliver, Flow, content_f
 from flowsieve.flow.order import ordered
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
-from flowsieve.header.match import Match
-from flowsieve.header.tag import DZ_HEADERS, POOLS
 from flowsieve.index.dz import Dz
 
 MOST_REMEMBERED = 1 << 14  # port sets
@@ -44,7 +42,7 @@ class Belief:
                 continue
             dz, actions = dz_of(flow.match), flow.actions
             if dz is None:
-                if self._encoding.owns(flow.match) or (flow.owner == number and _left_over(flow.match)):
+                if self._encoding.owns(flow.match):
                     strays.append(FlowOp(OpKind.REMOVE, flow))
                 continue
             if flow.owner is None and not self._owner.shares(dz):
@@ -101,8 +99,3 @@ class Belief:
     def acknowledge(self, steps: Iterable[Change]) -> None:
         """The switch has carried out these steps."""
         apply_changes(self.held, steps)
-
-
-def _left_over(match: Match) -> bool:
-    """Whether an entry of ours is under some tag for dz: where not under one in use, of an index that was left."""
-    return any(match.within(tag.group) for header in DZ_HEADERS for tag in POOLS[header])

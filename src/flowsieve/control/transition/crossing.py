@@ -60,7 +60,8 @@ class Crossing:
 
     @property
     def encoding(self) -> JointEncoding:
-        return JointEncoding(self.old.tag, self.new.tag)
+        others = [tag for tag in self.old.former if tag != self.new.tag]
+        return JointEncoding(self.old.tag, self.new.tag, others)
 
     @property
     def name(self) -> list[object]:

@@ -36,6 +36,7 @@ from flowsieve.control.transition.states import (
 )
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused, SwitchError
 from flowsieve.flow.diff import Change, changes_between
+from flowsieve.header.encoding import PrefixEncoding
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sides import NEW, OLD
 from flowsieve.network.mend import edges_of
@@ -278,7 +279,7 @@ class LiveTransition:
         core = self._core
         tables = {switch: core.state.table(switch) for switch in core.state.topology.switches}
         core.state = state
-        core.encoding = self.index.encoding if state.crossing is None else state.crossing.encoding
+        core.encoding = state.encoding_now(PrefixEncoding(self._first.tag))
         self._fleet.recode(rename)
         changes: dict[str, list[Change]] = {}
         for switch, table in tables.items():

@@ -24,7 +24,16 @@ class ServedIndex:
 
     @property
     def encoding(self) -> PrefixEncoding:
-        return PrefixEncoding(self.tag)
+        return PrefixEncoding(self.tag, self.former)
+
+    @property
+    def former(self) -> tuple[Tag, ...]:
+        """The tags that indexes before this one may have had."""
+        return tuple(tag for tag in self._pool if tag != self.tag)
+
+    @property
+    def _pool(self) -> tuple[Tag, ...]:
+        return next(POOLS[header] for header in DZ_HEADERS if self.tag in POOLS[header])
 
     def to_json(self) -> dict[str, Any]:
         return {"version": self.version, "tag": str(self.tag.group), "plan": plan_to_json(self.plan)}
@@ -38,8 +47,7 @@ class ServedIndex:
 
     def follower(self, plan: IndexPlan, *in_use: Tag) -> ServedIndex:
         """The index that comes next, under a tag of the same pool that nobody uses; raises BadPlan if it cannot be."""
-        pool = next(POOLS[header] for header in DZ_HEADERS if self.tag in POOLS[header])
-        free = [tag for tag in pool if tag != self.tag and tag not in in_use]
+        free = [tag for tag in self.former if tag not in in_use]
         if not free:
             used = ", ".join(str(tag.group) for tag in in_use)
             raise BadPlan(f"no tag is free for another index: some publisher has not left {used} yet")
