@@ -85,3 +85,24 @@ def test_calls_have_a_limit_for_each_host_and_frames_a_small_one_for_each_port()
     assert with_ports([lldp, calls], [2], [1]) == (lldp, calls, calls.at(2), few.at(2), few.at(1))
     slow = Punt.of_type(LLDP, rate=3)
     assert with_ports([slow], [], [1]) == (slow, slow.at(1))
+
+
+@pytest.mark.parametrize("group", ["ff0e::/16", "225.128.0.0/9"])
+def test_of_a_group_all_addresses_are_taken_and_no_others(group):
+    prefix = Prefix.parse(group)
+    punt, size = Punt.within(prefix, 9559, rate=1), prefix.width // 8
+    last = prefix.first + (1 << prefix.width - prefix.length) - 1
+
+    def to(address: int, port: int = 9559) -> bytes:
+        source, destination = bytes(size - 1) + b"\1", address.to_bytes(size)
+        return build(UdpFrame(bytes(6), bytes(6), source, destination, 9, port, b"x"))
+
+    assert all(punt.takes(to(address), 1) for address in (prefix.first, prefix.first + 5, last))
+    assert not any(punt.takes(to(address), 1) for address in (prefix.first - 1, last + 1))
+    assert not punt.takes(to(prefix.first, port=9560), 1)
+    assert not any(punt.takes(to(prefix.first)[:end], 1) for end in range(38 if size == 16 else 34))
+
+
+def test_late_events_are_handed_over_at_hosts_ports_alone() -> None:
+    late = Punt.within(Prefix.parse("ff0e::/16"), 9559, rate=1)
+    assert with_ports([late, CALLS[6]], [2], [1]) == (CALLS[6], late.at(2), CALLS[6].at(2))

@@ -65,6 +65,9 @@ class Recorder:
     async def fences(self, switch: str) -> frozenset[int]:
         return frozenset({30, 40})
 
+    async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
+        self.asked.append(("inject", switch, port, data))
+
     async def send_packet(self, switch: str, port: int, data: bytes) -> None:
         self.asked.append(("send", switch, port, data))
 
@@ -98,7 +101,12 @@ def test_all_that_is_said_and_heard_is_in_the_ports_of_the_topology() -> None:
         assert switches.foreign("s2") == below.foreign("s2")  # it counts as the topology does
         await switches.fence("s1", 1, True)
         await switches.send_packet("s1", 3, b"x")
-        assert below.asked == [("fence", "s1", 30, True), ("send", "s1", 20, b"x")]
+        await switches.inject_packet("s1", 3, b"y")
+        assert below.asked == [
+            ("fence", "s1", 30, True),
+            ("send", "s1", 20, b"x"),
+            ("inject", "s1", 20, b"y"),
+        ]
         heard: list[SwitchEvent] = []
         for event in (
             PortChanged("s1", 20, False),

@@ -317,6 +317,72 @@ def test_a_packet_is_sent_out_of_the_port_that_is_named(live):
     live.use(work)
 
 
+@pytest.mark.parametrize("group", ["ff0e::/16", "225.128.0.0/9"], ids=["ipv6", "ipv4"])
+def test_late_events_are_handed_over_at_the_ports_that_are_named_and_forwarded_elsewhere(live, group):
+    late = Punt.within(Prefix.parse(group), 9559, rate=1000)
+    events = [
+        datagram(late, 9559, off)
+        for off in (0, 9, (1 << late.destination.width - late.destination.length) - 1)
+    ]
+    content = Flow(PrefixMatch(late.destination), 1000, (Output(2),))
+
+    async def work(switches: LiveSwitches) -> None:
+        assert await switches.read(live.name) == ()
+        await switches.apply(live.name, [FlowOp(OpKind.INSTALL, content)])
+        await switches.punt(live.name, with_ports([late, NEIGHBOURS], [1]))
+        live.pass_in(1, *events, datagram(late, 9560))
+        await hears(live, *(PuntedPacket(live.name, 1, each) for each in events))
+        assert await switches.read(live.name) == (content,)
+        live.pass_in(3, events[0])
+        assert len(packets(live)) == len(events)
+        await switches.punt(live.name, with_ports([NEIGHBOURS], [1]))
+        live.pass_in(1, events[0])
+        await switches.read(live.name)
+        assert len(packets(live)) == len(events)
+
+    live.use(work)
+
+
+def test_late_events_have_a_limit_for_each_port(live):
+    few = Punt.within(OPEN_GROUP, 9559, rate=50)
+    event = datagram(few, 9559)
+
+    async def work(switches: LiveSwitches) -> None:
+        await switches.punt(live.name, with_ports([few], [1, 2]))
+        began = time.monotonic()
+        live.pass_in(1, *[event] * 500)
+        live.pass_in(2, event)
+        async with asyncio.timeout(20):
+            while PuntedPacket(live.name, 2, event) not in live.heard or len(packets(live)) < 51:
+                await asyncio.sleep(0.002)
+        seconds = time.monotonic() - began
+        assert len(packets(live)) - 1 <= 50 + 50 * (seconds + 1)
+
+    live.use(work)
+
+
+def test_a_packet_that_is_injected_meets_what_one_from_that_port_meets(live):
+    late = Punt.within(Prefix.parse("ff15::/16"), 9559, rate=1000)
+    event, other = datagram(Punt.within(OPEN_GROUP, 9559, rate=1), 9559, 5), datagram(late, 9559)
+
+    async def work(switches: LiveSwitches) -> None:
+        assert await switches.read(live.name) == ()
+        await switches.apply(live.name, [FlowOp(OpKind.INSTALL, CONTENT)])
+        await switches.punt(live.name, with_ports([late], [1]))
+        await switches.inject_packet(live.name, 1, event)
+        async with asyncio.timeout(10):
+            while not live.passed_out(2):
+                await asyncio.sleep(0.002)
+        await switches.inject_packet(live.name, 1, other)
+        await hears(live, PuntedPacket(live.name, 1, other))
+        assert len(live.passed_out(2)) == 1 and not live.passed_out(1) and not live.passed_out(3)
+        await switches.inject_packet(live.name, 2, event)  # never back to where it came from
+        await switches.read(live.name)
+        assert len(live.passed_out(2)) == 1
+
+    live.use(work)
+
+
 @pytest.mark.real
 def test_somebody_elses_change_of_a_service_entry_is_told(open_vswitch):
     live = Real(open_vswitch)

@@ -1,4 +1,9 @@
-"""Service entries: which packets a switch hands to the controller, and how many of them."""
+"""Service entries: which packets a switch hands to the controller, and how many of them.
+
+Some are for the controller, and come from wherever they come. Those within a group are events that came too late: the
+index that they were sent by is not in use any more. They are handed over at the ports of hosts and nowhere else, so
+that the first switch alone decides what becomes of a packet.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ FRAMES_OF_A_PORT = 20  # a second of one type, such as LLDP, of which a link car
 
 @dataclass(frozen=True, slots=True, order=True)
 class Punt:
-    """Packets that a switch hands over: those of a type, or those to a UDP port of one address.
+    """Packets that a switch hands over: those of a type, or those to a UDP port of one address or of a whole group.
 
     No more than `rate` of them in a second; those beyond are dropped by the switch, so that a flood reaches nobody.
     Those that come in on a `port` that an entry names have a limit of their own.
@@ -30,6 +35,8 @@ class Punt:
     'UDP to ff02::f10e:c0:1/128 port 7421, at most 1000/s'
     >>> str(Punt.of_type(LLDP, rate=100).at(3))
     'packets of type 0x88cc from port 3, at most 100/s'
+    >>> str(Punt.within(Prefix.parse("ff0e::/16"), 9559, rate=500).at(2))
+    'UDP to ff0e::/16 port 9559 from port 2, at most 500/s'
     """
 
     ethertype: int
@@ -52,22 +59,28 @@ class Punt:
             fits = self.udp_port is None
         else:
             fits = (
-                where.length == where.width
-                and self.ethertype == ETH_TYPES[where.family]
+                self.ethertype == ETH_TYPES[where.family]
                 and self.udp_port is not None
                 and 1 <= self.udp_port <= 0xFFFF
             )
         if not fits:
             raise BadInput(
                 f"packets of type {self.ethertype:#x} to {where} port {self.udp_port} cannot be told apart; "
-                "right is a whole address with a UDP port, or a type alone"
+                "right is an address with a UDP port, or a type alone"
             )
 
     @classmethod
     def to(cls, address: str | Prefix, udp_port: int, *, rate: int) -> Punt:
         """Datagrams to a port of an address."""
         whole = Prefix.parse(address) if isinstance(address, str) else address
+        if whole.length < whole.width:
+            raise BadInput(f"{whole} is many addresses; right is a whole address with a UDP port")
         return cls(ETH_TYPES[whole.family], whole, udp_port, rate)
+
+    @classmethod
+    def within(cls, group: Prefix, udp_port: int, *, rate: int) -> Punt:
+        """Datagrams to a port of all addresses that begin alike."""
+        return cls(ETH_TYPES[group.family], group, udp_port, rate)
 
     @classmethod
     def of_type(cls, ethertype: int, *, rate: int) -> Punt:
@@ -77,6 +90,11 @@ class Punt:
     def at(self, port: int) -> Punt:
         """The same packets, those alone that come in on a port."""
         return replace(self, port=port)
+
+    @property
+    def of_group(self) -> bool:
+        """Whether it is about the addresses of a group, and not about one."""
+        return self.destination is not None and self.destination.length < self.destination.width
 
     @property
     def key(self) -> tuple[int, Prefix | None, int | None, int]:
@@ -100,8 +118,11 @@ class Punt:
         else:
             whole = int.from_bytes(ip[6:8]) & 0x3FFF == 0  # a fragment has no ports to look at
             proto, address, udp = ip[9:10], ip[16:20], ip[4 * (ip[0] & 0xF) :] if ip and whole else b""
-        wanted = self.destination.first.to_bytes(self.destination.width // 8)
-        return proto == bytes([UDP]) and address == wanted and udp[2:4] == (self.udp_port or 0).to_bytes(2)
+        behind = self.destination.width - self.destination.length
+        meant = 8 * len(address) == self.destination.width and (
+            int.from_bytes(address) >> behind == self.destination.bits
+        )
+        return proto == bytes([UDP]) and meant and udp[2:4] == (self.udp_port or 0).to_bytes(2)
 
     def __str__(self) -> str:
         where = f" from port {self.port}" if self.port != ANY_PORT else ""
@@ -124,14 +145,15 @@ def with_ports(punts: Sequence[Punt], hosts: Iterable[int], links: Iterable[int]
     """Punts with a limit for each port of a host or a link beside the one for all others.
 
     So one host that floods is heard less, and its neighbours are not: neither their calls, nor what the links say.
-    Hosts alone make calls to an address; frames of a type come from anywhere, few from each port.
+    Hosts alone make calls to an address; frames of a type come from anywhere, few from each port. What is within a group
+    is handed over at hosts' ports and nowhere else.
     """
     calls = [punt for punt in punts if punt.destination is not None]
     frames = [
         replace(punt, rate=min(punt.rate, FRAMES_OF_A_PORT)) for punt in punts if punt.destination is None
     ]
     return (
-        *punts,
+        *(punt for punt in punts if not punt.of_group),
         *(punt.at(port) for port in hosts for punt in (*calls, *frames)),
         *(punt.at(port) for port in links for punt in frames),
     )

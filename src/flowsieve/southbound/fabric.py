@@ -207,6 +207,10 @@ class LiveSwitches(Protocol):
         """Have a switch send a packet out of a port; nobody says whether it did."""
         ...
 
+    async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch take in a packet as if it had come in on a port, through all that it holds; nobody says so."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceChanges:

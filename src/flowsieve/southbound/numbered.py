@@ -136,6 +136,10 @@ class NumberedSwitches(LiveSwitches):
         """Have a switch send a packet out of a port."""
         await self._switches.send_packet(switch, self._number(switch, port), data)
 
+    async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch take in a packet as if it had come in on a port."""
+        await self._switches.inject_packet(switch, self._number(switch, port), data)
+
     def _numbers(self, switch: str) -> Mapping[int, int] | None:
         """The number of each port; None where they are the same."""
         own = self._topology().numbers.get(switch)

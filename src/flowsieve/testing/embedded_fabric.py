@@ -13,6 +13,7 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
+from flowsieve.header.frame import parse
 from flowsieve.network.mend import Edge
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import Connected, Disconnected, PortChanged, PuntedPacket, SwitchEvent
@@ -139,6 +140,12 @@ class EmbeddedFabric:
         await self._reach(switch)
         self._leave(switch, port, data)
 
+    async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch take in a packet as if it had come in on a port: hand it over, or send it through the tables."""
+        await self._reach(switch)
+        if switch not in self._stopped and port not in self._fences[switch]:
+            self._take_in(switch, port, data)
+
     # Packets of hosts; those for the controller alone, as events go by the network itself.
 
     def receive(self, host: str, data: bytes) -> None:
@@ -151,6 +158,18 @@ class EmbeddedFabric:
             return
         if self.hand_overs[switch].lets(data, port, self.network.now) and switch in self._connected:
             self.report(PuntedPacket(switch, port, data))
+
+    def _take_in(self, switch: str, port: int, data: bytes) -> None:
+        if any(punt.takes(data, port) for punt in self.hand_overs[switch].punts):
+            self._arrive(switch, port, data)
+            return
+        frame, host = parse(data), self._topology.neighbour(switch, port)
+        seen = len(self.network.deliveries)
+        destination, source = (int.from_bytes(each) for each in (frame.destination, frame.source))
+        self.network.send(host, destination, frame.family, data, source)
+        self.network.settle()
+        for delivery in self.network.deliveries[seen:]:
+            self.deliver(delivery.host, data)
 
     def _leave(self, switch: str, port: int, data: bytes) -> None:
         if port in self._fences[switch] or not 1 <= port <= len(self._topology.neighbours(switch)):

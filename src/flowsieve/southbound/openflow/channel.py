@@ -370,6 +370,10 @@ class Channel:
         """Have the switch send a packet out of a port."""
         (await self._live_session(self._deadline())).send_packet(port, data)
 
+    async def inject_packet(self, port: int, data: bytes) -> None:
+        """Have the switch take in a packet as if it had come in on a port."""
+        (await self._live_session(self._deadline())).inject_packet(port, data)
+
     @asynccontextmanager
     async def _asking(self, turn: asyncio.Lock, lost: str, refused: str = "") -> AsyncIterator[SwitchSession]:
         """A connection, for requests in turn; `lost` and `refused` begin the errors where no answer came, or a no."""

@@ -174,6 +174,11 @@ class OpenFlowConnection:
         if len(self._out) < MOST_QUEUED:
             self._out.append(wire.packet_out(self._next(), port, data))
 
+    def inject_packet(self, port: int, data: bytes) -> None:
+        """Have the switch take in a packet as if it had come in on a port, unacknowledged and as seldom as others."""
+        if len(self._out) < MOST_QUEUED:
+            self._out.append(wire.packet_in_again(self._next(), port, data))
+
     # Bytes.
 
     def outgoing(self) -> Iterator[bytes]:

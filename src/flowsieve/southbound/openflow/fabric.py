@@ -241,6 +241,10 @@ class OpenFlowFabric(Fabric):
         """Have a switch send a packet out of a port; nobody says whether it did."""
         await self._channel(switch).send_packet(port, data)
 
+    async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
+        """Have a switch take in a packet as if it had come in on a port."""
+        await self._channel(switch).inject_packet(port, data)
+
     def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Refuse a switch that is not there, and operations that no message can express."""
         self._channel(switch)

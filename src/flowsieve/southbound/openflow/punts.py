@@ -18,6 +18,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.punt import ANY_PORT, Punt
 from flowsieve.header.address import address_text
 from flowsieve.header.frame import UDP
+from flowsieve.header.match import PREFIX_MASKS
 from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.wire import (
     ADMISSION_TABLE,
@@ -177,7 +178,9 @@ def _match(punt: Punt) -> Any:
     if punt.destination is None:
         return parser.OFPMatch(eth_type=punt.ethertype, **where)
     family = punt.destination.family
-    where[FIELDS[family]] = address_text(family, punt.destination.first)
+    address = address_text(family, punt.destination.first)
+    mask = address_text(family, PREFIX_MASKS[family][punt.destination.length])
+    where[FIELDS[family]] = (address, mask) if punt.of_group else address
     return parser.OFPMatch(eth_type=punt.ethertype, ip_proto=UDP, udp_dst=punt.udp_port, **where)
 
 

@@ -153,6 +153,11 @@ class SwitchSession:
         self.connection.send_packet(port, data)
         self._to_send.set()
 
+    def inject_packet(self, port: int, data: bytes) -> None:
+        """Have the switch take in a packet as if it had come in on a port."""
+        self.connection.inject_packet(port, data)
+        self._to_send.set()
+
     def give_up(self, reason: str) -> None:
         """Close the connection for a reason of our own."""
         self._reason = self._reason or reason

@@ -375,6 +375,14 @@ def packet_out(xid: int, port: int, data: bytes) -> bytes:
     return to_bytes(message, xid)
 
 
+def packet_in_again(xid: int, port: int, data: bytes) -> bytes:
+    """Have the switch look up a packet in its tables, the first one first, as if it had come in on a port."""
+    message = parser.OFPPacketOut(
+        PROTOCOL, ofp.OFP_NO_BUFFER, port, [parser.OFPActionOutput(ofp.OFPP_TABLE)], data
+    )
+    return to_bytes(message, xid)
+
+
 def cookie_of(owner: int | None) -> int:
     """The cookie of an owner's content entries; what removes an entry of nobody's may bear any."""
     return COOKIE | (owner or 0) << 16
