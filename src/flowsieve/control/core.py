@@ -20,9 +20,11 @@ from flowsieve.flow.send_policy import SendPolicy
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.network.topology import Topology
+from flowsieve.protocol.addresses import EVENT_PORT
 from flowsieve.southbound.fabric import LiveSwitches
 from flowsieve.tasks import Tasks
 
+LATE_EVENTS = 2_000  # a second of each host, that are handed up since their publisher has not gone over yet
 Guarding = Callable[[Topology], GuardSettings | None]
 
 
@@ -123,7 +125,8 @@ class Core:
     def punts_of(self, switch: str) -> Sequence[Punt]:
         """The service entries of a switch: each of its ports has a limit of its own."""
         topology = self.state.topology
-        return with_ports(self.punts, host_ports(topology, switch), link_ports(topology, switch))
+        late = [Punt.within(each.tag.group, EVENT_PORT, rate=LATE_EVENTS) for each in self.late]
+        return with_ports([*self.punts, *late], host_ports(topology, switch), link_ports(topology, switch))
 
     @property
     def late(self) -> tuple[ServedIndex, ...]:

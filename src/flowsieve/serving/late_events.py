@@ -1,4 +1,6 @@
-"""Events that publishers have sent by an index that is not in use any more, sent again by the one of now. Frames in, frames out.
+"""Events that publishers have sent by an index that is not in use any more, sent again by the one of now.
+
+Frames in, frames out.
 
 Switches hand them over at the ports of hosts (`flow/punt.py`), and take them in again there, through all their tables,
 as if their hosts had sent them right: so what a host may publish, and how fast, is as guarded as ever.

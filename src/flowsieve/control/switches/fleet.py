@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 
 from flowsieve.control.core import Core
 from flowsieve.control.request import Request
@@ -23,6 +22,7 @@ class Fleet:
 
     def __init__(self, core: Core) -> None:
         self.reachable: set[str] = set()  # the switches that can be asked
+        self._punting: set[str] = set()  # those that hand something over
         self._core = core
         self._reconcilers: dict[str, Reconciler] = {}
         self._looks = Looks(core, self._repair)
@@ -91,11 +91,19 @@ class Fleet:
         self.reachable.discard(switch)
         self[switch].disconnected(reason)
 
-    async def punt(self, switch: str) -> None:
-        """Have a switch hand over what it should; what somebody has removed is put back."""
-        if punts := self._core.punts_of(switch):
-            with suppress(SwitchError):  # it will connect anew
+    async def punt(self, switch: str) -> bool:
+        """Have a switch hand over what it should, and nothing else; what somebody has removed is put back.
+
+        False if it did not say that it does: it will connect anew.
+        """
+        punts = self._core.punts_of(switch)
+        if punts or switch in self._punting:
+            try:
                 await self._core.switches.punt(switch, punts)
+            except SwitchError:
+                return False
+            (self._punting.add if punts else self._punting.discard)(switch)
+        return True
 
     def settled_at(self, switches: Iterable[str] | None = None) -> bool:
         """Whether every switch, or each of some, has acknowledged all that it should hold."""

@@ -336,12 +336,13 @@ class LiveTransition:
         """Have packets under the old tag handed up at the ports of hosts, wherever somebody may still send some."""
         waiting: set[str] | None = None
         while True:
-            core, reachable = self._core, set(self._fleet.reachable)
-            await asyncio.gather(*map(self._fleet.punt, sorted(reachable)))
-            attached = core.state.topology.attached
+            asked = sorted(self._fleet.reachable)
+            did = await asyncio.gather(*map(self._fleet.punt, asked))
+            fenced = {switch for switch, done in zip(asked, did, strict=True) if done}
+            attached = self._core.state.topology.attached
             hosts = self._hosts_of(self.holders.behind(crossing.new.version))
             behind = {attached[host] for host in hosts if host in attached}
-            left = behind - reachable
+            left = behind - fenced
             if not left:
                 return
             if left != waiting:
