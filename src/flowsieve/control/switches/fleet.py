@@ -91,11 +91,12 @@ class Fleet:
         self.reachable.discard(switch)
         self[switch].disconnected(reason)
 
-    async def punt(self, switch: str) -> bool:
-        """Have a switch hand over what it should, and nothing else; what somebody has removed is put back.
+    async def punt(self, switch: str) -> None:
+        """Have a switch hand over what it should, and nothing else; what somebody has removed is put back."""
+        await self.punts(switch)  # else it will connect anew
 
-        False if it did not say that it does: it will connect anew.
-        """
+    async def punts(self, switch: str) -> bool:
+        """The same; whether it has said that it does."""
         punts = self._core.punts_of(switch)
         if punts or switch in self._punting:
             try:

@@ -337,7 +337,7 @@ class LiveTransition:
         waiting: set[str] | None = None
         while True:
             asked = sorted(self._fleet.reachable)
-            did = await asyncio.gather(*map(self._fleet.punt, asked))
+            did = await asyncio.gather(*map(self._fleet.punts, asked))
             fenced = {switch for switch, done in zip(asked, did, strict=True) if done}
             attached = self._core.state.topology.attached
             hosts = self._hosts_of(self.holders.behind(crossing.new.version))
