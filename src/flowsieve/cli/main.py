@@ -26,6 +26,7 @@ from flowsieve.cli import (
     replay,
     scenario,
     sets,
+    stream,
     view,
 )
 from flowsieve.errors import BadInput, FlowsieveError
@@ -49,6 +50,7 @@ for family in (
     pipeline,
     plan,
     sets,
+    stream,
     replay,
     advise,
 ):
