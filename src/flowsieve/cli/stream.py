@@ -9,14 +9,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flowsieve.cli import options, stream_view, view
-from flowsieve.cli.lab import chosen
+from flowsieve.cli.offers import link_to
 from flowsieve.cli.options import option
 from flowsieve.errors import BadInput, Denied, FlowsieveError
+
+if TYPE_CHECKING:
+    from flowsieve.pipeline.stream.offering import ControllerLink
 
 CONNECT = "sc://"
 
@@ -72,11 +75,10 @@ def stream(
     once, whatever it was killed at.
     """
     from flowsieve.pipeline.runtime.spark_session import session
-    from flowsieve.pipeline.stream.landing import Landing
-    from flowsieve.pipeline.stream.offering import ControllerLink
+    from flowsieve.pipeline.stream.landing import LandingFolder
 
     options.check_max_dz(max_dz)
-    link = _link(control, lab, operator, ControllerLink)
+    link = link_to(control, lab, operator) if control or lab else None
     _check_place(folder, master)
     if auto:
         _check_auto(link)
@@ -99,7 +101,7 @@ def stream(
             PlanningOptions(method, deadline, bits, max_dz),
             auto,
         )
-        landing = Landing(folder if "://" in folder else str(Path(folder).absolute()))
+        landing = LandingFolder(folder if "://" in folder else str(Path(folder).absolute()))
         tell = view.print_json if as_json else stream_view.batch
         job = StreamJob(spark, landing, out, chosen_options, link, tell, stream_view.note)
         if not as_json:
@@ -109,13 +111,6 @@ def stream(
     if not as_json:
         stream_view.end(vars(totals))
     return 0
-
-
-def _link(control: str | None, lab: str | None, operator: str | None, make: Any) -> Any:
-    """Who plans are offered to; None if nobody."""
-    if control is None and lab is not None:
-        control = f"unix:{chosen(lab).requests}"
-    return None if control is None else make(tuple(control.split(",")), operator)
 
 
 def _check_place(folder: str, master: str | None) -> None:
@@ -128,7 +123,7 @@ def _check_place(folder: str, master: str | None) -> None:
         raise BadInput("there is no such folder; right is where a controller lands telemetry", place=folder)
 
 
-def _check_auto(link: Any) -> None:
+def _check_auto(link: ControllerLink | None) -> None:
     """Raise at once where --auto is of no use, rather than with the first offer; a controller may be away."""
     if link is None:
         raise BadInput("--auto needs a controller; right is --control ADDRESS")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,37 @@ def end(totals: Mapping[str, Any]) -> None:
 
 def _rate(rate: float | None) -> str:
     return "  –  " if rate is None else f"{rate:.3f}"
+
+
+def offers(found: Mapping[str, Any]) -> None:
+    """All offers, the latest first."""
+    rows = found["offers"]
+    if not rows:
+        view.out.print("no plan was offered")
+    view.table(
+        ("offer", "fate", "when", "fpr now", "fpr then", "events"),
+        [
+            (
+                f"{each['query']}/{each['batch']}",
+                each["fate"],
+                datetime.fromtimestamp(each["at"], UTC).strftime("%Y-%m-%d %H:%M:%S"),
+                *(_rate((each["score"].get(key) or {}).get("fpr")) for key in ("old", "new")),
+                f"{each['score'].get('events', 0):,}",
+            )
+            for each in rows
+        ],
+        words=3,
+        most=len(rows),
+    )
+    for each in rows[:1]:
+        view.indent(view.out, f"{each['query']}/{each['batch']}: {each['why']}")
+    view.out.print(
+        "offers may be approved at once (--auto)"
+        if found["auto"]
+        else "a person approves: flowsieve offers approve"
+    )
+
+
+def fate(offer: Mapping[str, Any]) -> None:
+    reason = f": {offer['reason']}" if offer.get("reason") else ""
+    view.out.print(f"{offer['query']}/{offer['batch']} is {offer['fate']}{reason}", soft_wrap=True)

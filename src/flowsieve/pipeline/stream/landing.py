@@ -50,7 +50,7 @@ class HeldSubscriptions:
         return tuple(wanted.text for wanted in self.wanted.filters)
 
 
-class Landing:
+class LandingFolder:
     """One landing folder; it remembers what it has read, and why it has not read what it could not."""
 
     def __init__(self, folder: str) -> None:

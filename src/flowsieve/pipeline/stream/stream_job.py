@@ -21,7 +21,7 @@ from flowsieve.pipeline.runtime.spark_failure import failures, told
 from flowsieve.pipeline.stream.decision import MovePrice, Thresholds, scores, why_plan
 from flowsieve.pipeline.stream.drift import Baseline, drift
 from flowsieve.pipeline.stream.landed_files import ASIDE, DELIVERIES, EVENTS, FileAccount, TimeLimits
-from flowsieve.pipeline.stream.landing import HeldSubscriptions, Landing, RunningIndex
+from flowsieve.pipeline.stream.landing import HeldSubscriptions, LandingFolder, RunningIndex
 from flowsieve.pipeline.stream.micro_batch import LandedSums, MicroBatch, summed_up, window_events
 from flowsieve.pipeline.stream.offering import ControllerLink, offered_until_heard
 from flowsieve.pipeline.stream.planner_thread import PlannerThread, PlanningOutcome
@@ -79,7 +79,7 @@ class StreamJob:
     def __init__(
         self,
         spark: SparkSession,
-        landing: Landing,
+        landing: LandingFolder,
         out: Path,
         options: StreamOptions,
         link: ControllerLink | None = None,
