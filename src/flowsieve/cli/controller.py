@@ -211,13 +211,16 @@ def _guard_row(guard: Mapping[str, Any]) -> str:
 
 def token(
     config: ConfigFile,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The host that is to show it.")],
+    host: Annotated[str | None, typer.Argument(metavar="HOST", help="The host that is to show it.")] = None,
     at: Annotated[
         str | None, option("SWITCH:PORT", "Where a host will be that is yet to be found, such as s1:3.")
     ] = None,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="The token of an operator, for FLOWSIEVE_OPERATOR.")
+    ] = False,
     lab: LabName = None,
 ) -> int:
-    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN.
+    """Print the token of a host, which its applications show as FLOWSIEVE_TOKEN, or that of an operator.
 
     It is bound to the port where the host is. For one that is yet to be found, say at which port it will be.
     """
@@ -228,11 +231,11 @@ def token(
     from flowsieve.serving.memory import memory_of
     from flowsieve.serving.preview import known_topology
 
+    if (host is None) != operator:
+        raise BadInput("a token is that of a HOST, or that of an --operator; right is one of them")
     setting = read_config(config)
     found = chosen(lab) if setting.access is None else None
     site = site_of(setting, found)
-    names = site.names if setting.finds_hosts else None
-    place = host_place(host, at, asyncio.run(known_topology(setting, site)), names)
 
     async def secret() -> bytes:
         memory = memory_of(setting, site)
@@ -242,6 +245,11 @@ def token(
             await memory.leave()
 
     tokens = Tokens(asyncio.run(secret()), site.topology)
+    if host is None:
+        print(tokens.operator, flush=True)
+        return 0
+    names = site.names if setting.finds_hosts else None
+    place = host_place(host, at, asyncio.run(known_topology(setting, site)), names)
     print(tokens.at(host, *place), flush=True)
     return 0
 

@@ -21,11 +21,13 @@ from flowsieve.cli import (
     journal,
     lab,
     matcher,
+    offers,
     pipeline,
     plan,
     replay,
     scenario,
     sets,
+    stream,
     view,
 )
 from flowsieve.errors import BadInput, FlowsieveError
@@ -46,9 +48,11 @@ for family in (
     client,
     matcher,
     lab,
+    offers,
     pipeline,
     plan,
     sets,
+    stream,
     replay,
     advise,
 ):

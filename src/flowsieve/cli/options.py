@@ -32,6 +32,8 @@ CONTROL = "Where the controller takes requests: http://HOST:PORT or unix:PATH; f
 Control = Annotated[str | None, option("ADDRESS", CONTROL, envvar="FLOWSIEVE_CONTROL")]
 Host = Annotated[str | None, option("H", "The name of this host.", envvar="FLOWSIEVE_HOST")]
 Token = Annotated[str | None, option("T", "The token of this host.", envvar="FLOWSIEVE_TOKEN")]
+OPERATOR = "The token of an operator, which `flowsieve token CONFIG.toml --operator` prints."
+Operator = Annotated[str | None, option("T", OPERATOR, envvar="FLOWSIEVE_OPERATOR")]
 WHICH_LAB = "Which lab; not needed if there is only one."
 LabName = Annotated[str | None, option("NAME", WHICH_LAB, envvar="FLOWSIEVE_LAB")]
 MASTER = "Where Spark runs: local[*], spark://HOST:PORT, sc://HOST:PORT; by default SPARK_REMOTE or local[*]."

@@ -50,6 +50,33 @@ class HttpTransport:
         except (httpx.HTTPError, ValueError) as error:
             raise ControlLost(f"no controller at {self.address}: {_why(error)}") from None
 
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        token: str | None = None,
+        patience: float = DIAL_SECONDS,
+    ) -> Mapping[str, Any]:
+        """What the controller answers at a path, by which an operator with a token may change something."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            response = await self._client.request(
+                method,
+                self._url.removesuffix("/v1/calls") + path,
+                json=None if body is None else dict(body),
+                headers=headers,
+                timeout=httpx.Timeout(patience, connect=DIAL_SECONDS),
+            )
+            answer = response.json()
+        except httpx.InvalidURL as error:
+            raise BadInput(f"{self.address} is no address of a controller: {error}") from None
+        except (httpx.HTTPError, ValueError) as error:
+            raise ControlLost(f"no controller at {self.address}: {_why(error)}") from None
+        if not isinstance(answer, dict):
+            raise ControlLost(f"what answers at {self.address} is no controller of ours")
+        return answer
+
     async def close(self) -> None:
         await self._client.aclose()
 

@@ -8,6 +8,7 @@ Only modules in here import pyspark, and none of them uses a `sparkContext` wher
 - `matching`: which subscriptions events match, and statistics of both
 - `evaluation`: covers, and what plans deliver under them
 - `planning`: from events and subscriptions to an index plan
+- `stream`: statistics of live traffic, and plans that follow it
 - `replay`: events sent through a network's tables
 - `report`: figures and plots of all that
 """

@@ -44,6 +44,7 @@ from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS
 from flowsieve.serving.control_section import ALONE, CONTROL, ControlSettings, read_control
 from flowsieve.serving.detouring import detour_room
 from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, guarding
+from flowsieve.serving.offers_section import OFFERS, read_offers
 from flowsieve.serving.policy_section import POLICY, read_policy
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
 from flowsieve.southbound.socket_address import SocketAddress
@@ -82,7 +83,8 @@ class ServiceSettings:
     `inband_rate` how many packets a second of each host are handed up, `most_calls` how many are worked on at a time.
     `event_mac` says whether events are signed, `key_rotation` for how many seconds with the same keys, `guard` whether
     hosts are held to what they have advertised, at `guard_rate` events a second (0: any number), `failover`
-    whether detours bridge links that die, `policy` which hosts a publisher may address.
+    whether detours bridge links that die, `policy` which hosts a publisher may address, `auto_offers` whether a plan
+    that is offered may be gone over to without a person's approval.
     """
 
     state: Path | None = None
@@ -98,6 +100,7 @@ class ServiceSettings:
     guard_rate: int = GUARD_RATE
     failover: Choice = AUTO
     policy: SendPolicy = EVERYBODY
+    auto_offers: bool = False
 
     @property
     def punts(self) -> tuple[Punt, ...]:
@@ -239,7 +242,7 @@ def read_config(path: Path) -> Config:
     """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
-    top.only((*PARTS, CONTROL, CONTROLLER, POLICY, SWITCHES, NAMES))
+    top.only((*PARTS, CONTROL, CONTROLLER, POLICY, OFFERS, SWITCHES, NAMES))
     index = read_served(top)
     service = _read_service(top, read_policy(top, index.header if index is not None else None))
     control = read_control(top)
@@ -364,6 +367,7 @@ def _read_service(top: Section, policy: SendPolicy) -> ServiceSettings:
         guard_rate=_count(section, "guard_rate", default.guard_rate, least=0),
         failover=_checked(section, "failover", default.failover, _is_choice, 'true, false or "auto"'),
         policy=policy,
+        auto_offers=read_offers(top),
     )
 
 

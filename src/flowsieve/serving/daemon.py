@@ -47,6 +47,8 @@ from flowsieve.serving.inband.inband_server import InbandServer
 from flowsieve.serving.memory import Memory, OpenJournal, memory_of
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
+from flowsieve.serving.offers import Offers
+from flowsieve.serving.offers_section import OFFERS
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
 from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
@@ -79,6 +81,7 @@ class Daemon:
     memory: Memory
     keys: KeyRotation | None = None  # without it, events are not signed
     explorer: Explorer | None = None
+    offers: Offers | None = None
     configurators: Configurators | None = None  # without them, it decides on all tables itself
 
     async def control(self) -> Mapping[str, Any] | None:
@@ -129,6 +132,8 @@ class Daemon:
             self.calls.leases.seconds, self.calls.most = config.service.lease, config.service.most_calls
         self.dispatcher.patience = config.service.deadline
         self.dispatcher.filter_lease = filter_lease_of(config.service.lease)
+        if self.offers is not None:
+            self.offers.auto = config.service.auto_offers
         if self.keys is not None:
             self.keys.period = config.service.key_rotation
         if more and self.explorer is not None:  # before they are known by name, and may connect
@@ -240,8 +245,12 @@ async def serving(
                     )
                     daemon.configurators = configurators
                     daemon.tell_sets()
+                    offers = daemon.offers = Offers(
+                        memory.values(OFFERS), dispatcher, tokens.operator, service.auto_offers
+                    )
+                    await offers.load()
                     metrics.watch(_sources(daemon, journal, inband))
-                    chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run]
+                    chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run, offers.run]
                     if configurators is not None and config.control.balance:
                         chores.append(partial(_divide, dispatcher, configurators))
                     if config.finds:
@@ -251,7 +260,7 @@ async def serving(
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
                     with router.heard_by(packets_to(inband.heard)):
                         async with (
-                            taking_calls(calls, dispatcher, reserved, metrics, daemon.control),
+                            taking_calls(calls, dispatcher, reserved, metrics, daemon.control, offers),
                             at_work(*chores),
                         ):
                             pass_over_what_is_there()

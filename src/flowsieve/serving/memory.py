@@ -25,6 +25,7 @@ from flowsieve.control.state import ControlState
 from flowsieve.errors import BadInput, JournalError
 from flowsieve.serving.calls.tokens import SECRET_BYTES, keep_secret, kept_secret
 from flowsieve.serving.config import Config
+from flowsieve.serving.kept_values import FolderValues, KeptValues, SharedValues
 from flowsieve.serving.site.site import Site
 from flowsieve.serving.state_folder import check_folder
 from flowsieve.southbound.fabric import Claim
@@ -85,6 +86,10 @@ class Memory(Protocol):
         """Where it is kept who owns which partition."""
         ...
 
+    def values(self, name: str) -> KeptValues:
+        """Small values that are kept beside the journal, once it is this controller's own."""
+        ...
+
     async def win(self) -> None:
         """Wait until this controller is the one that remembers."""
         ...
@@ -135,6 +140,9 @@ class OwnMemory:
     @property
     def ownership(self) -> Ownership:
         return OwnOwnership()
+
+    def values(self, name: str) -> KeptValues:
+        return FolderValues(self._site.folder / name)
 
     async def win(self) -> None:
         """Whoever opens the journal has it."""
@@ -219,6 +227,9 @@ class SharedMemory:
         except JournalError as error:
             nodes, doubt = [], doubt or str(error)
         return {"node": lead.node, "leads": doubt is None, "doubt": doubt, "nodes": nodes}
+
+    def values(self, name: str) -> KeptValues:
+        return SharedValues(self.leadership, name)
 
     async def win(self) -> None:
         """Whoever could not go on with what is remembered does not wait for it."""

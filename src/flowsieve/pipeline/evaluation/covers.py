@@ -24,7 +24,7 @@ from flowsieve.pipeline.evaluation.table_cut import TableCut, cut_table
 from flowsieve.pipeline.runtime.spark_sample import SparkSample, copied_events
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 COLUMNS = "number bigint, count bigint, hi binary, lo binary, length binary"
 ARRAYS = (("hi", np.uint64), ("lo", np.uint64), ("length", np.int64))  # of a set of dz
@@ -40,6 +40,32 @@ def candidates_on(
     sample: SparkSample | None = None,
 ) -> list[Candidate]:
     """Candidates for an evaluation: covers of at most `max_dz` dz (0: exact), weighed by a sample if there is one."""
+    rows = _covered(spark, plans, filters, max_dz, sample)
+    out = []
+    for i, plan in enumerate(plans):
+        own = rows[i * len(filters) : (i + 1) * len(filters)]
+        prefixes = np.array([row["count"] for row in own], np.int64)
+        if max_dz:
+            covers = [_dz_set(row) for row in own]
+            out.append(Candidate(plan, ListedCoverage.of(plan, covers), prefixes))
+        else:
+            out.append(Candidate(plan, TouchingCoverage.of(plan, filters), prefixes))
+    return out
+
+
+def covers_on(spark: SparkSession, plan: IndexPlan, filters: Sequence[Filter], max_dz: int) -> list[DzSet]:
+    """The covers of filters, each of at most `max_dz` dz."""
+    return [_dz_set(row) for row in _covered(spark, [plan], filters, max_dz, None)]
+
+
+def _covered(
+    spark: SparkSession,
+    plans: Sequence[IndexPlan],
+    filters: Sequence[Filter],
+    max_dz: int,
+    sample: SparkSample | None,
+) -> list[Row]:
+    """A row for each plan and filter, in their order."""
     number = len(plans) * len(filters)
     tasks = max(1, min(TASKS, number // LEAST))
     if sample is None or not max_dz:
@@ -49,18 +75,11 @@ def candidates_on(
     cover = partial(_covers, list(plans), list(filters), max_dz)
     rows = frame.mapInArrow(partial(_each, share, cover), COLUMNS).collect()
     rows.sort(key=lambda row: row["number"])
-    out = []
-    for i, plan in enumerate(plans):
-        own = rows[i * len(filters) : (i + 1) * len(filters)]
-        prefixes = np.array([row["count"] for row in own], np.int64)
-        if max_dz:
-            covers = [
-                DzSet.from_arrays(*(np.frombuffer(row[name], type) for name, type in ARRAYS)) for row in own
-            ]
-            out.append(Candidate(plan, ListedCoverage.of(plan, covers), prefixes))
-        else:
-            out.append(Candidate(plan, TouchingCoverage.of(plan, filters), prefixes))
-    return out
+    return rows
+
+
+def _dz_set(row: Row) -> DzSet:
+    return DzSet.from_arrays(*(np.frombuffer(row[name], type) for name, type in ARRAYS))
 
 
 def table_candidates(

@@ -115,10 +115,6 @@ def statistics(events: DataFrame, boxes: BoxTable) -> Statistics:
 def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -> Statistics:
     """The statistics that follow from what was added up over all events."""
     events = int(sums.events[0])
-    variance = []
-    for first, high, low in sums.moments.tolist():
-        square = (high << 32) + low
-        variance.append((events * square - first * first) / max(1, events * kernel.SCALE) ** 2)
     some = subsample(len(boxes), MOST_COMPARED)
     pairs, *overlapping = kernel.overlapping_pairs(
         boxes.low[some], boxes.high[some], boxes.owner[some]
@@ -130,13 +126,22 @@ def of_sums(boxes: BoxTable, sums: kernel.Sums, workers: tuple[str, ...] = ()) -
         int(sums.events[1]),
         boxes.subscriptions,
         len(boxes),
-        np.array(variance),
+        variances(sums.moments, events),
         np.triu(sums.along) + np.triu(sums.along, 1).T,
         sums.traffic,
         overlap[:-1],
         float(overlap[-1]),
         workers,
     )
+
+
+def variances(moments: NDArray[np.int64], events: int) -> NDArray[np.float64]:
+    """The variance of so many events along each dimension, whose line goes from 0 to 1, by `kernel.Sums.moments`."""
+    found = []
+    for first, high, low in moments.tolist():
+        square = (high << 32) + low
+        found.append((events * square - first * first) / max(1, events * kernel.SCALE) ** 2)
+    return np.array(found)
 
 
 def add_events(boxes: BoxTable, matcher: Matcher, events: EventBatch, sums: kernel.Sums) -> None:

@@ -24,6 +24,7 @@ SENT = (  # modules whose functions are sent to executors (others are imported b
     "pipeline.receiver_sets.spark_sets",
     "pipeline.replay.replay",
     "pipeline.runtime.shipped_kernels",
+    "pipeline.stream.micro_batch",
 )
 
 

@@ -38,8 +38,13 @@ DRIVER = {  # what only a driver that we start can set
 }
 
 
-def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session to work in; `settings` are added to those that the pipeline always makes."""
+def session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, alone: str = "local[*]"
+) -> SparkSession:
+    """The session to work in; `settings` are added to those that the pipeline always makes.
+
+    `alone` is the master where nobody says another.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -56,7 +61,7 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master is None and not _submitted() and SparkSession.getActiveSession() is None:
-            master = "local[*]"
+            master = alone
         if master is not None:
             builder = builder.master(master)
             if master.startswith("local") or "//127.0.0.1:" in master or "//localhost:" in master:

@@ -1,4 +1,4 @@
-"""The token that shows that a call comes from its host: a digest keyed with a secret of the controller.
+"""The token that shows that a call comes from its host, or an operator: a digest keyed with the controller's secret.
 
 It is bound to the port at which the host is plugged in. A host that moves keeps it: whoever shows it elsewhere is the
 host, if that is not plugged in where it was.
@@ -37,6 +37,11 @@ class Tokens:
     def network(self) -> str:
         """A name for the network whose tokens these are, which tells nobody what they are."""
         return hashlib.blake2b(b"network", key=self._key, digest_size=8).hexdigest()
+
+    @property
+    def operator(self) -> str:
+        """The token of whoever operates the network; no host has it."""
+        return hashlib.blake2b(b"operator", key=self._key, digest_size=DIGEST_BYTES).hexdigest()
 
     def of(self, host: str) -> str:
         """The token of a host; no other kind of endpoint makes calls."""

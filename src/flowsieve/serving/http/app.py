@@ -1,7 +1,7 @@
 """The controller over HTTP: clients' calls, and what people and their tools may look at.
 
 `/docs` shows all of it, `/openapi.json` describes it. Whoever reaches the address may read; a call that changes
-something carries the token of the host that it is for.
+something carries the token of the host that it is for, or that of an operator.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from flowsieve.serving.http import views
 from flowsieve.serving.http.flows_answer import FlowsAnswer
 from flowsieve.serving.http.http_connection import Respond
 from flowsieve.serving.http.inquiries import Asker, Inquiries
+from flowsieve.serving.http.plan_offers import add_plan_offers
 from flowsieve.serving.http.server import HttpServer
 from flowsieve.serving.metrics.metrics import CONTENT_TYPE, Metrics
+from flowsieve.serving.offers import Offers
 from flowsieve.southbound.shared_question import SharedQuestion
 from flowsieve.southbound.socket_address import ReservedAddress
 
@@ -50,8 +52,12 @@ def make_app(
     dispatcher: Dispatcher,
     metrics: Metrics | None = None,
     shared: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = None,
+    offers: Offers | None = None,
 ) -> FastAPI:
-    """The application: one function for each path. `shared` tells of controllers that share the network, if some do."""
+    """The application: one function for each path. `shared` tells of controllers that share the network, if some do.
+
+    Offers of plans are taken where there is somebody to take them.
+    """
     app = FastAPI(title="flowsieve", description=__doc__)
     tables, counts = FlowsAnswer(dispatcher), GuardCounts(dispatcher)
     inquiries = Inquiries(lambda: not (dispatcher.mended and dispatcher.at_rest))
@@ -143,6 +149,8 @@ def make_app(
             """Metrics for Prometheus."""
             return Response(metrics.render(), media_type=CONTENT_TYPE)
 
+    if offers is not None:
+        add_plan_offers(app, offers)
     return app
 
 
@@ -153,13 +161,14 @@ async def taking_calls(
     addresses: Sequence[str | ReservedAddress],
     metrics: Metrics | None = None,
     shared: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = None,
+    offers: Offers | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Take calls at addresses, unix:PATH or tcp:HOST:PORT, perhaps reserved, for the time of an `async with` block.
 
     Clients' interests stay in force when it ends: switches go on without their controller.
     """
     quick = {(b"POST", CALLS.encode()): partial(_call, calls)}
-    app = make_app(calls, dispatcher, metrics, shared)
+    app = make_app(calls, dispatcher, metrics, shared, offers)
     async with HttpServer(app, addresses, quick) as server, at_work(calls.run):
         yield server
 

@@ -1,0 +1,376 @@
+"""The streaming job: files land, statistics follow, and where traffic has changed a plan is made and offered.
+
+A micro-batch is a set of files that Spark's checkpoint fixes; all that is decided on it follows from the state after
+the batch before, and is kept under the batch's number. So a batch that is seen again, after kill -9, changes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flowsieve.errors import BadInput, FlowsieveError
+from flowsieve.index.plan import plan_to_json
+from flowsieve.pipeline.runtime.spark_failure import failures, told
+from flowsieve.pipeline.stream.decision import MovePrice, Thresholds, scores, why_plan
+from flowsieve.pipeline.stream.drift import Baseline, drift
+from flowsieve.pipeline.stream.landed_files import ASIDE, DELIVERIES, EVENTS, FileAccount, TimeLimits
+from flowsieve.pipeline.stream.landing import HeldSubscriptions, LandingFolder, RunningIndex
+from flowsieve.pipeline.stream.micro_batch import LandedSums, MicroBatch, summed_up, window_events
+from flowsieve.pipeline.stream.offering import ControllerLink, offered_until_heard
+from flowsieve.pipeline.stream.planner_thread import PlannerThread, PlanningOutcome
+from flowsieve.pipeline.stream.replanning import GRACE, PlanningOptions, Replanned, replan
+from flowsieve.pipeline.stream.series import Series
+from flowsieve.pipeline.stream.state_files import PlanningOrder, StateFiles, StreamState, Totals
+from flowsieve.pipeline.stream.window import Window, WindowEntry, WindowReading
+from flowsieve.pipeline.stream.yardsticks import Yardsticks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+SOURCE = "path string, modificationTime timestamp, length bigint, content binary"
+CHECKPOINTS = (  # by renaming; the other one starts processes for every file
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+)
+LOOK = 0.25  # seconds between two looks at whether to end
+WORST = 5  # subscriptions that a row names
+MOST_PLANNED = 1_000_000  # events of the window that are read for a plan, the latest ones
+LAST_OFFER = 15.0  # seconds that a job that ends waits for a controller
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How long a window is, how often files are looked for (seconds), and what a plan has to be like."""
+
+    window: float = 60.0
+    trigger: float = 1.0
+    late: float = 60.0
+    max_files: int = 200
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    price: MovePrice = field(default_factory=MovePrice)
+    planning: PlanningOptions = field(default_factory=PlanningOptions)
+    auto: bool = False  # have the controller go over without asking anybody
+
+    def __post_init__(self) -> None:
+        for name in ("window", "trigger", "late"):
+            if not getattr(self, name) > 0:
+                raise BadInput(f"--{name} is {getattr(self, name)}; right is a number of seconds above 0")
+        if self.max_files < 1:
+            raise BadInput(f"--max-files is {self.max_files}; right is 1 or more")
+
+    @property
+    def span(self) -> int:
+        """The window in microseconds."""
+        return int(self.window * 1e6)
+
+
+class StreamJob:
+    """A job over one landing folder; `run` has it at work."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        landing: LandingFolder,
+        out: Path,
+        options: StreamOptions,
+        link: ControllerLink | None = None,
+        tell: Callable[[Row], None] = lambda row: None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._spark, self._landing, self._options, self._link = spark, landing, options, link
+        self._tell, self._note = tell, note
+        self._checkpoint = out / "checkpoint"
+        self._states, self._series = StateFiles(out / "state"), Series(out)
+        self._yardsticks = Yardsticks(spark, options.planning.max_dz)
+        self._planner = PlannerThread(self._carry_out)
+        self._query_id: Future[str] = Future()
+        self._leaving = threading.Event()
+        self._failure: FlowsieveError | None = None
+        self._known: StreamState | None = None
+        self._noted: set[str] = set()
+        self._stated = 0  # when subscriptions were last written, by the events' time
+
+    def run(self, ended: threading.Event, once: bool = False) -> Totals:
+        """Work until somebody ends it; with `once`, until all that is there is done. Returns what was counted."""
+        if not self._landing.is_there():
+            raise BadInput(
+                "there is no such folder; right is where a controller lands telemetry",
+                place=self._landing.folder,
+            )
+        if not self._wait_for_index(ended, once):
+            return Totals()
+        try:
+            query = self._start(once)
+        except failures() as error:
+            raise told(error, "the stream does not start") from None
+        self._query_id.set_result(str(query.id))
+        order = self._states.latest().order
+        if order is not None:
+            self._planner.start(order)
+        try:
+            while not ended.is_set() and not query.awaitTermination(LOOK):  # type: ignore[arg-type]
+                pass
+            if once and not ended.is_set():
+                self._planner.wait(GRACE * self._options.planning.deadline + LAST_OFFER)
+        except failures() as error:
+            raise self._failure or told(error, "the stream ended") from None
+        finally:
+            self._leaving.set()
+            query.stop()
+            self._planner.wait(LOOK)
+            self._planner.close()
+        return self._states.latest().totals
+
+    def _wait_for_index(self, ended: threading.Event, once: bool) -> bool:
+        """Wait until a running index is there; whether it is."""
+        while self._landing.index() is None:
+            trouble = self._landing.troubles.get("index")
+            if once:
+                raise BadInput(
+                    f"has no index that can be read{f' ({trouble})' if trouble else ''}; right is index/1.json",
+                    place=self._landing.folder,
+                )
+            self._note_once(trouble or f"{self._landing.folder} has no index yet; waiting for one")
+            if ended.wait(self._options.trigger):
+                return False
+        return True
+
+    def _start(self, once: bool) -> StreamingQuery:
+        options = self._options
+        self._spark.conf.set(*CHECKPOINTS)
+        files = (
+            self._spark.readStream.format("binaryFile")
+            .schema(SOURCE)
+            .option("maxFilesPerTrigger", options.max_files)
+            .option("ignoreMissingFiles", True)  # retention may be faster than we are
+            .load(self._landing.glob)
+        )
+        writer = files.writeStream.foreachBatch(self._heard).option(
+            "checkpointLocation", str(self._checkpoint.absolute())
+        )
+        if once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{options.trigger} seconds").start()
+
+    def _heard(self, files: DataFrame, batch: int) -> None:
+        try:
+            self._take(files, batch)
+        except FlowsieveError as error:
+            self._failure = error
+            raise
+
+    def _take(self, files: DataFrame, batch: int) -> None:
+        """Take up a micro-batch."""
+        before = (
+            self._known if self._known and self._known.batch == batch - 1 else self._states.after(batch - 1)
+        )
+        index = self._landing.index()
+        assert index is not None
+        held = self._landing.subscriptions(index.schema)
+        for trouble in self._landing.troubles.values():
+            self._note_once(trouble)
+        now = time.time_ns() // 1000
+        limits = TimeLimits(before.window.newest - self._options.span, now, int(self._options.late * 1e6))
+        nothing = LandedSums.nothing(len(index.schema), len(held.wanted))
+        found = summed_up(files, self._yardsticks.of(index, held), limits, nothing)
+        state, row = self._followed(before, batch, found, index, held)
+        aside = [_told(file) for file in found.files if file.reasons]
+        if aside:
+            self._series.set_aside(batch, aside)
+        self._series.add(row)
+        self._states.keep(state)
+        self._known = state
+        if state.order is not None and state.order.batch == batch:
+            self._planner.start(state.order)
+        self._tell(row)
+
+    def _followed(
+        self, before: StreamState, batch: int, found: MicroBatch, index: RunningIndex, held: HeldSubscriptions
+    ) -> tuple[StreamState, Row]:
+        """The state after a batch, and its row."""
+        options, sums = self._options, found.sums
+        window = before.window.taking(_entry(batch, found, index, held, before.window), options.span)
+        reading = window.reading(index.schema)
+        baseline = before.baseline
+        if baseline is None or not baseline.fits(index.version, index.schema.digest):
+            since = window.entries[-1].first
+            baseline = Baseline.begin(index.version, index.schema.digest, since, sums.histogram)
+        rates = reading.computed, reading.measured
+        drifts = drift(baseline.histogram, reading.total.histogram)
+        if not baseline.complete:  # it is being compared with itself
+            drifts = 0 * drifts
+            baseline = baseline.grown(
+                window.newest, sums.events, sums.histogram, rates, options.span, options.thresholds.least
+            )
+        outcome = self._planner.finished()
+        order = before.order
+        if order is not None and outcome is not None and outcome.batch == order.batch:
+            order = None
+        pacing = before.pacing.followed(index.version, window.newest, options.thresholds)
+        why = None if order else why_plan(options.thresholds, pacing, reading, baseline, drifts)
+        if why is not None:
+            order = PlanningOrder(batch, why, index.version, reading.first, reading.until, window.files)
+            pacing = pacing.planned(reading.until, options.thresholds)
+        totals = _added(before.totals, found)
+        state = StreamState(batch, window, totals, baseline, pacing, order)
+        self._state_subscriptions(reading)
+        return state, _row(state, found, reading, reading.dimensions(drifts), index, held, outcome, why)
+
+    def _state_subscriptions(self, reading: WindowReading) -> None:
+        """Write what each subscription gets, a few times in a window."""
+        if reading.until - self._stated >= self._options.span // 4 or not self._stated:
+            self._stated = reading.until
+            self._series.write_subscriptions(reading.subscriptions())
+
+    # Beside the stream.
+
+    def _carry_out(self, order: PlanningOrder) -> PlanningOutcome:
+        """Make a plan, judge it, and offer it if it pays."""
+        began, figures = time.monotonic(), dict[str, Any]()
+        try:
+            fate = self._replanned(order, figures)
+        except FlowsieveError as error:
+            fate = f"no plan: {error}"
+        except failures() as error:
+            fate = f"no plan: {told(error)}"
+        except Exception as error:  # a mistake of ours: the statistics go on
+            fate = f"no plan: {type(error).__name__}: {error}"
+        figures["seconds"] = round(time.monotonic() - began, 3)
+        self._note(f"batch {order.batch}: {fate}")
+        return PlanningOutcome(order.batch, fate, figures)
+
+    def _replanned(self, order: PlanningOrder, figures: dict[str, Any]) -> str:
+        index = self._landing.index()
+        if index is None or index.version != order.version:
+            return "not made: the index has changed since"
+        held = self._landing.subscriptions(index.schema)
+        files = self._landing.present(list(order.files))
+        if not files or not len(held.wanted):
+            return "not made: the events, or the subscriptions, are gone"
+        now = time.time_ns() // 1000
+        limits = TimeLimits(order.first, now, int(self._options.late * 1e6))
+        source = self._spark.read.format("binaryFile").option("ignoreMissingFiles", True).load(files)
+        events = window_events(source, index.schema, limits)
+        made = replan(self._spark, events, held.wanted, index.plan, self._options.planning)
+        pays, why = self._options.price.judge(made.old, made.new)
+        body = _body(order, made, why, self._options.auto)
+        figures |= {
+            "old": made.old.fpr,
+            "new": made.new.fpr,
+            "method": made.method,
+            "planned_on": made.planned_on,
+            "planning_seconds": made.seconds,
+        }
+        path = self._series.write_plan(order.batch, body)
+        if not pays:
+            return f"not offered: {why}"
+        if self._link is None:
+            return f"better, and nobody to offer it to: {why}; it is in {path}"
+        fate = offered_until_heard(
+            self._link, self._query_id.result(), order.batch, body, self._leaving.wait, self._note
+        )
+        return f"offered, {fate}: {why}" if not fate.startswith(("refused", "not heard")) else fate
+
+    def _note_once(self, text: str) -> None:
+        if text not in self._noted and len(self._noted) < 1000:
+            self._noted.add(text)
+            self._note(text)
+
+
+def _entry(
+    batch: int, found: MicroBatch, index: RunningIndex, held: HeldSubscriptions, window: Window
+) -> WindowEntry:
+    timed = [
+        (file.first, file.last) for file in found.files if file.first is not None and file.last is not None
+    ]
+    first = min((first for first, _ in timed), default=window.newest)
+    last = max((last for _, last in timed), default=window.newest)
+    files = tuple(file.path for file in found.files if file.kind == EVENTS and file.good)
+    ids = held.wanted.ids
+    return WindowEntry(batch, index.version, index.schema.digest, ids, first, last, files, found.sums)
+
+
+def _added(totals: Totals, found: MicroBatch) -> Totals:
+    files = found.files
+    return Totals(
+        totals.events + found.sums.events,
+        totals.deliveries + sum(file.good for file in files if file.kind == DELIVERIES),
+        totals.files + len(files),
+        totals.unreadable + sum(file.unreadable for file in files),
+        {kind: totals.aside[kind] + sum(getattr(file, kind) for file in files) for kind in ASIDE},
+        {name: totals.counts[name] + count for name, count in found.sums.counts.items()},
+    )
+
+
+def _row(
+    state: StreamState,
+    found: MicroBatch,
+    reading: WindowReading,
+    dimensions: Mapping[str, Mapping[str, float]],
+    index: RunningIndex,
+    held: HeldSubscriptions,
+    outcome: PlanningOutcome | None,
+    why: str | None,
+) -> Row:
+    newest = max((file.last for file in found.files if file.last is not None), default=None)
+    aside = {kind: sum(getattr(file, kind) for file in found.files) for kind in ASIDE}
+    offer = None if outcome is None else outcome.fate
+    return {
+        "batch": state.batch,
+        "time": _time(state.window.newest),
+        "micros": state.window.newest,
+        "plan": index.version,
+        "events": found.sums.events,
+        "events_per_s": reading.per_second,
+        "fpr": reading.fpr,
+        "fpr_measured": reading.measured,
+        "fpr_computed": reading.computed,
+        "window": {"from": _time(reading.first), "to": _time(reading.until), "events": reading.total.events},
+        "dimensions": dimensions,
+        "subscriptions": len(held.wanted),
+        "subscriptions_aside": held.aside,
+        "worst": reading.worst(WORST),
+        "aside": {**aside, "files": sum(file.unreadable for file in found.files)},
+        "totals": {name: getattr(state.totals, name) for name in vars(state.totals)},
+        "lag_s": None if newest is None else round(time.time() - newest / 1e6, 3),
+        "planning": why,
+        "planned": None if outcome is None else outcome.to_json(),
+        "offer": offer if why is None else f"planning: {why}",
+        "executors": len(found.workers),
+    }
+
+
+def _body(order: PlanningOrder, made: Replanned, why: str, auto: bool) -> dict[str, Any]:
+    """What is offered."""
+    return {
+        "plan": plan_to_json(made.plan),
+        "index": order.version,
+        "why": f"{order.why}; {why}",
+        "method": made.method,
+        "score": scores(made.old, made.new),
+        "window": {
+            "from": _time(order.first),
+            "to": _time(order.until),
+            "planned_on": made.planned_on,
+            "held_back": made.held_back,
+        },
+        "auto": auto,
+    }
+
+
+def _told(file: FileAccount) -> dict[str, Any]:
+    counts = {kind: getattr(file, kind) for kind in ASIDE if getattr(file, kind)}
+    return {"file": file.path, "whole": file.unreadable, **counts, "reasons": list(file.reasons)}
+
+
+def _time(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")
