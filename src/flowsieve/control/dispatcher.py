@@ -44,7 +44,7 @@ from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.control.transition.index_holders import IndexHolders
-from flowsieve.control.transition.live_transition import LiveTransition
+from flowsieve.control.transition.live_transition import LiveTransition, TransitionRecord
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection
@@ -59,6 +59,7 @@ from flowsieve.flow.punt import Punt
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
 from flowsieve.index.dzset import DzSet
+from flowsieve.index.plan import IndexPlan
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -227,6 +228,16 @@ class Dispatcher:
             self._fleet.ask(self.state.divide(partitions).changes)
 
         await self.scribe.write(Divided(tuple(partitions)), work)
+
+    async def reindex(
+        self, plan: IndexPlan, *, carry: bool = True, trees: TreeMap | None = None
+    ) -> TransitionRecord:
+        """Go over to another plan, or along other trees, while events are published; returns when it is done.
+
+        Nothing is lost meanwhile. Raises what is wrong with it before anything changes, and SwitchError where it had to
+        be given up.
+        """
+        return await self.transition.go_over(plan, carry=carry, trees=trees)
 
     async def supposing(self) -> ControlState:
         """A state like the one of now that can be asked what a request would come to (`ControlState.supposed`).

@@ -68,6 +68,7 @@ class ControlState:
         self.index = index  # the same with its tag; None while it is the one that it began with
         self.crossing = crossing  # the way to another index, if the network is on it
         self.retired: tuple[ServedIndex, ...] = ()  # that publishers may not all have left yet
+        self.before: ServedIndex | None = None  # the index that this one took the place of
         self.owner = owner
         self.trees = trees or self._one_tree(topology)
         for dz, _ in self.trees:

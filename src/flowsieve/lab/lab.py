@@ -32,6 +32,8 @@ from flowsieve.network.topology import Link, Topology
 BUILD_SECONDS = 120.0
 DOWN_SECONDS = 60.0
 
+OPERATOR = ".operator"  # no host is called so
+
 
 @dataclass(frozen=True, slots=True)
 class Lab:
@@ -83,6 +85,14 @@ class Lab:
     def requests(self) -> Path:
         """The socket on which the lab's controller takes requests, if it has one."""
         return self.directory / "requests.sock"
+
+    @property
+    def operator_token(self) -> str | None:
+        """The token that its controller has left for whoever operates it; None if there is none."""
+        try:
+            return (self.directory / "tokens" / OPERATOR).read_text()
+        except OSError:
+            return None
 
     def interface(self, switch: str, neighbour: str) -> str:
         """The switch's end of the wire to a neighbour; it is port `topology.port(switch, neighbour)`."""

@@ -11,7 +11,7 @@ from flowsieve.errors import BadInput
 from flowsieve.flow.guard import known_sources
 from flowsieve.header.address import Prefix
 from flowsieve.lab.blueprint import HOST_INTERFACE
-from flowsieve.lab.lab import Lab
+from flowsieve.lab.lab import OPERATOR, Lab
 from flowsieve.network.names import Names
 from flowsieve.network.topology import Topology
 from flowsieve.serving.calls.tokens import Tokens
@@ -71,12 +71,15 @@ class LabSite:
         return OpenFlowFabric(lab.switch_addresses, control=f"unix:{lab.control}", report=report, claim=claim)
 
     def tell_tokens(self, tokens: Tokens) -> None:
-        """Leave each host's token where `flowsieve lab exec` finds it."""
+        """Leave each host's token where `flowsieve lab exec` finds it, and the operator's where commands do."""
         folder = self._lab.directory / "tokens"
         folder.mkdir(mode=0o700, exist_ok=True)
-        for host in self.topology.hosts:
-            with os.fdopen(os.open(folder / host, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(tokens.of(host))
+        for name, token in [
+            (OPERATOR, tokens.operator),
+            *((each, tokens.of(each)) for each in self.topology.hosts),
+        ]:
+            with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(token)
 
     def announce(self) -> None:
         """Have the lab's socket lead to ours, where it is another."""

@@ -79,6 +79,7 @@ def snapshot(state: ControlState, ledger: Ledger) -> Snapshot:
         **({} if state.index is None else {"index": state.index.to_json()}),
         **({} if state.crossing is None else {"crossing": state.crossing.name}),
         "retired": [each.to_json() for each in state.retired],
+        "before": None if state.before is None else state.before.to_json(),
         "trees": trees_to_json(state.trees),
         "down": edges_to_json(state.down),
         "fenced": edges_to_json(state.fenced),
@@ -265,6 +266,8 @@ def _at_index(data: Mapping[str, Any], trees: TreeMap, first: ControlState) -> C
         first.grow(topology_from_json(data["found"]))
     state = without_interests(first, trees, index, crossing)
     state.retired = tuple(ServedIndex.from_json(each, schema) for each in data["retired"])
+    if data["before"] is not None:
+        state.before = ServedIndex.from_json(data["before"], schema)
     return state
 
 

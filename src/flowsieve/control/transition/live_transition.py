@@ -95,6 +95,7 @@ class LiveTransition:
         self._patience, self._drain = patience, drain
         self._turn = asyncio.Lock()  # one at a time
         self._news = asyncio.Event()  # something was begun, or an index retired
+        self._revoked: asyncio.Event | None = None  # set where what is under way is to be given up
 
     @property
     def index(self) -> ServedIndex:
@@ -109,6 +110,12 @@ class LiveTransition:
     def late(self) -> tuple[ServedIndex, ...]:
         """The indexes whose packets are handed up at host ports: some publisher may not have left them."""
         return self._core.late
+
+    @property
+    def hosts_behind(self) -> set[str]:
+        """The hosts of publishers that have not said that they use the index of now, once there was another before."""
+        version = self.index.version
+        return self._hosts_of(self.holders.behind(version)) if version or self.crossing else set()
 
     async def plan_room(
         self, plan: IndexPlan, *, carry: bool = True, trees: TreeMap | None = None
@@ -161,6 +168,27 @@ class LiveTransition:
             raise SwitchError(f"the network is at the index that it was at before: {record.ended}")
         return record
 
+    async def go_back(self) -> TransitionRecord | None:
+        """Give up what is under way, if that can be; else go over to the plan of before. None if there is nothing."""
+        crossing = self.crossing
+        if crossing is not None:
+            if not crossing.phase.revocable:
+                raise BadInput(
+                    f"publishers are going over to index {crossing.new.version} already; wait until it is in force, "
+                    "then go back"
+                )
+            self._revoke.set()
+            async with self._turn:
+                return self.records[-1] if self.records else None
+        before = self._core.state.before
+        return None if before is None else await self.go_over(before.plan)
+
+    @property
+    def _revoke(self) -> asyncio.Event:
+        if self._revoked is None:
+            self._revoked = asyncio.Event()
+        return self._revoked
+
     async def run(self) -> None:
         """Go on with what was begun before, then free tags as they are left; until cancelled."""
         while True:
@@ -208,7 +236,7 @@ class LiveTransition:
 
     async def _through(self, record: TransitionRecord) -> None:
         """From the phase that the network is in to the end."""
-        start = time.perf_counter()
+        start, self._revoked = time.perf_counter(), None
         while (crossing := self.crossing) is not None:
             try:
                 await self._phase(crossing, record)
@@ -301,15 +329,23 @@ class LiveTransition:
     async def _not_followed(self) -> str | None:
         """Wait until all switches that packets may pass have followed; why not all have, if so."""
         patience = self._patience()
+        following = asyncio.ensure_future(self._fleet.caught_up(self._passed()))
+        revoked = asyncio.ensure_future(self._revoke.wait())
         try:
             async with asyncio.timeout(patience):
-                await self._fleet.caught_up(self._passed())
+                await asyncio.wait([following, revoked], return_when=asyncio.FIRST_COMPLETED)
+                if self._revoke.is_set():
+                    return "an operator asked for it"
+                await following
         except TimeoutError:
             troubles = list(self._fleet.troubles.items())[:3]
             told = "; ".join(f"switch {switch}: {why}" for switch, why in troubles)
             return f"not acknowledged within {patience:g} s ({told})"
         except (Refused, SwitchError) as error:
             return str(error)
+        finally:
+            following.cancel()
+            revoked.cancel()
         return None
 
     def _passed(self) -> Collection[str]:

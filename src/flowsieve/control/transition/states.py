@@ -52,7 +52,7 @@ def arrived(state: ControlState) -> ControlState:
     """At the new index; the old one is retired."""
     assert state.crossing is not None
     made = _made(state, trees_of(NEW, state.trees), state.crossing.new, None)
-    made.retired = (*state.retired, state.crossing.old)
+    made.retired, made.before = (*state.retired, state.crossing.old), state.crossing.old
     return made
 
 
@@ -101,7 +101,7 @@ def without_interests(
         state.topology, index.plan, trees, settings, state.owner, index=index, crossing=crossing
     )
     made.found, made.down, made.fenced = state.found, state.down, state.fenced
-    made.retired = state.retired
+    made.retired, made.before = state.retired, state.before
     return made
 
 

@@ -26,6 +26,7 @@ from flowsieve.serving.guard_counts import GuardCounts
 from flowsieve.serving.http import views
 from flowsieve.serving.http.flows_answer import FlowsAnswer
 from flowsieve.serving.http.http_connection import Respond
+from flowsieve.serving.http.index_paths import add_index
 from flowsieve.serving.http.inquiries import Asker, Inquiries
 from flowsieve.serving.http.plan_offers import add_plan_offers
 from flowsieve.serving.http.server import HttpServer
@@ -151,6 +152,8 @@ def make_app(
 
     if offers is not None:
         add_plan_offers(app, offers)
+        if not dispatcher.state.labelled:
+            add_index(app, dispatcher, offers.operator)
     return app
 
 

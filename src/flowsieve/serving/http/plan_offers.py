@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
 from fastapi.responses import JSONResponse, Response
 
-from flowsieve.errors import BadMessage, Denied
+from flowsieve.errors import BadMessage
+from flowsieve.serving.http.operators import check_operator
 from flowsieve.serving.offers import MOVING, Offers
 
-BEARER = "Bearer "
-SHOW = (
-    "right is the header `Authorization: Bearer TOKEN`, which `flowsieve token CONFIG.toml --operator` prints"
-)
 Batch = Annotated[int, Path(ge=0)]
-
-
-def check_operator(request: Request, operator: str) -> None:
-    """Raise where a request does not show that an operator makes it."""
-    shown = request.headers.get("authorization", "")
-    right = operator.encode()
-    token = shown.removeprefix(BEARER).strip().encode(errors="replace")
-    if not (shown.startswith(BEARER) and hmac.compare_digest(token, right)):
-        raise Denied(f"this takes an operator's token; {SHOW}")
 
 
 def add_plan_offers(app: FastAPI, offers: Offers) -> None:

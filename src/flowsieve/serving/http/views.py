@@ -51,6 +51,7 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
         "suppressed": sorted(sorted(edge) for edge in dispatcher.suppressed),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "failover": failover(dispatcher),
+        **({} if state.labelled else {"index": index(dispatcher)}),
         **({} if dispatcher.publishers is None else {"publishers": publishers(dispatcher)}),
         "floods": [
             {"switch": place.switch, "port": place.port, "frames": round(rate)}
@@ -66,6 +67,17 @@ def status(dispatcher: Dispatcher, floods: Mapping[SwitchPort, float]) -> dict[s
             for switch in state.topology.switches
             if (entries := [each for each in dispatcher.foreign(switch) if not each.missing])
         },
+    }
+
+
+def index(dispatcher: Dispatcher) -> dict[str, Any]:
+    """The index in force, the phase of the way to another one, and the hosts whose publishers have not gone over."""
+    crossing, now = dispatcher.transition.crossing, dispatcher.index
+    return {
+        "version": now.version,
+        "tag": str(now.tag.group),
+        "phase": None if crossing is None else crossing.phase.value,
+        "behind": sorted(dispatcher.transition.hosts_behind),
     }
 
 

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.transition.crossing import Phase
 from flowsieve.network.mend import Edge, tree_edges
 
 
@@ -47,6 +48,7 @@ class Gauges(Collector):
             yield from _switches(self.sources)
             yield from _links(self.sources)
             yield from _service(self.sources)
+            yield from _index(self.sources.dispatcher)
             if self.sources.sharing is not None:
                 yield from _sharing(self.sources.sharing())
 
@@ -118,6 +120,27 @@ def _service(sources: Sources) -> Iterator[Metric]:
         yield _one("clients", "Sessions of clients", sources.clients())
     if sources.journal_bytes is not None:
         yield _one("journal_bytes", "Size of the journal", sources.journal_bytes())
+
+
+def _index(dispatcher: Dispatcher) -> Iterator[Metric]:
+    transition = dispatcher.transition
+    yield _one("index_version", "The version of the index in force", dispatcher.index.version)
+    phase = _gauge(
+        "index_phase", "1 for the phase of the way to another index that the network is in", "phase"
+    )
+    for each in Phase:
+        at = transition.crossing is not None and transition.crossing.phase is each
+        phase.add_metric([each.value], float(at))
+    yield phase
+    yield _one(
+        "index_hosts_behind", "Hosts whose publishers use a former index", len(transition.hosts_behind)
+    )
+    seconds = _gauge("transition_seconds", "What the phases of the last transition took", "phase")
+    operations = _gauge("transition_operations", "Flow operations of the last transition", "phase")
+    for record in transition.records[-1].phases if transition.records else ():
+        seconds.add_metric([record.phase.value], record.seconds)
+        operations.add_metric([record.phase.value], float(record.operations))
+    yield from (seconds, operations)
 
 
 def _sharing(told: Mapping[str, Any]) -> Iterator[Metric]:
