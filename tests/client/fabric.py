@@ -7,30 +7,43 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from ipaddress import IPv6Address
 
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
-from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
+from flowsieve.control.dispatcher import filter_lease_of
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
+from flowsieve.control.transition.served_index import ServedIndex
+from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.entry import Flow, Output
+from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.flow.shares import Shares
 from flowsieve.flow.tables.bloom_labelled import BloomSettings
 from flowsieve.header.address import address_text
 from flowsieve.header.bloom import BloomLabels
 from flowsieve.header.encoding import encoding_of
-from flowsieve.header.tag import LABEL_HEADERS
+from flowsieve.header.frame import UdpFrame, build, parse
+from flowsieve.header.host_groups import group_mac
+from flowsieve.header.match import PrefixMatch
+from flowsieve.header.tag import LABEL_HEADERS, Tag
 from flowsieve.index.plan import IndexPlan
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
+from flowsieve.protocol.addresses import EVENT_PORT
 from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
+from flowsieve.serving.late_publishers import LatePublishers
+from flowsieve.serving.late_resender import LATE_RATE
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
+from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
+from flowsieve.testing.indexed_dispatcher import IndexedDispatcher
 
 SCHEMA = Schema.parse(
     {"price": {"type": "int", "min": 0, "max": 1023}, "side": {"type": "enum", "values": ["buy", "sell"]}}
@@ -63,10 +76,12 @@ class Fabric:
         self.network = EmbeddedNetwork(NETWORK)
         self.loses: Callable[[str, bytes], bool] = lambda host, payload: False
         self.copies = 1
+        self.deaf = False  # whether notices are lost
         self.signed, self.rotation = True, 1e6  # whether events are, and how many seconds with the same keys
         self.ledger = Ledger()
         self.metrics = Metrics()
-        self.dispatcher: Dispatcher
+        self.dispatcher: IndexedDispatcher
+        self.behind: LatePublishers
         self.switches: EmbeddedFabric
         self.keys: KeyRotation
         self._ears: dict[str, list[socket.socket]] = {host: [] for host in GROUPS}
@@ -76,8 +91,8 @@ class Fabric:
     @asynccontextmanager
     async def server(self, lease: float = 30.0, interface: str | None = None) -> AsyncIterator[HttpServer]:
         """A controller that takes calls; it remembers as long as this object."""
-        self.switches = switches = EmbeddedFabric(self.network, lambda event: dispatcher.heard(event))
-        self.dispatcher = dispatcher = Dispatcher(
+        self.switches = switches = EmbeddedFabric(self.network, self._heard, self._deliver)
+        self.dispatcher = dispatcher = IndexedDispatcher(
             self.state,
             switches,
             self.encoding,
@@ -99,8 +114,49 @@ class Fabric:
                 lease=lease,
                 observer=self.metrics,
             )
-            async with taking_calls(handler, dispatcher, [self.control]) as server:
-                yield server
+            self.behind = LatePublishers.of(
+                dispatcher,
+                lambda: GROUPS,
+                lambda topology: {},
+                switches,
+                switches,
+            )
+            telling = asyncio.create_task(self.behind.notices.run())
+            try:
+                async with taking_calls(handler, dispatcher, [self.control]) as server:
+                    yield server
+            finally:
+                telling.cancel()
+                await asyncio.gather(telling, self.behind.late.close(), return_exceptions=True)
+
+    def _heard(self, event: SwitchEvent) -> None:
+        if not (isinstance(event, PuntedPacket) and self.behind.late.heard(event)):
+            self.dispatcher.heard(event)
+
+    def _deliver(self, host: str, packet: bytes) -> None:
+        """A packet that the controller has sent comes to a host: a notice, or an event that it sends again."""
+        frame = parse(packet)
+        if frame.destination_port == EVENT_PORT:
+            self.say(host, frame.payload)
+        elif not self.deaf:
+            for hear in self.notices[host]:
+                hear(frame.payload)
+
+    def go_over(self, tag: Tag, plan: IndexPlan) -> None:
+        """Have another index: under its tag all that anybody publishes goes to everybody."""
+        for switch in NETWORK.switches:
+            ports = range(1, len(NETWORK.neighbours(switch)) + 1)
+            flow = Flow(PrefixMatch(tag.group), 1000, tuple(Output(port) for port in ports))
+            self.network.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
+        self.network.settle()
+        self.dispatcher.served = ServedIndex(self.dispatcher.index.version + 1, tag, plan)
+
+    async def fence(self) -> None:
+        """Have events under the first tag handed to the controller."""
+        self.dispatcher.fenced = (ServedIndex(0, self.encoding.tag, self.state.plan),)
+        late = Punt.within(self.encoding.tag.group, EVENT_PORT, rate=LATE_RATE)
+        for switch in NETWORK.switches:
+            await self.switches.punt(switch, with_ports([late], host_ports(NETWORK, switch)))
 
     async def subscribed(self) -> None:
         """Wait until somebody has subscribed, and the switches have followed."""
@@ -124,7 +180,7 @@ class Fabric:
 
     def carry(self, host: str, datagram: EventDatagram) -> None:
         seen = len(self.network.deliveries)
-        if datagram.destination:
+        if datagram.destination and not self._hand_over(host, datagram):
             to = address_text(6, int.from_bytes(datagram.destination))
             self.network.send(host, to, source=int.from_bytes(datagram.source))
         self.network.settle()
@@ -134,6 +190,17 @@ class Fabric:
                     self.say(delivery.host, datagram.payload)
         if datagram.near:
             self.say(host, datagram.payload)
+
+    def _hand_over(self, host: str, datagram: EventDatagram) -> bool:
+        """Whether the first switch hands a packet to the controller."""
+        end = NETWORK.endpoint(host)
+        source = IPv6Address(end.address).packed
+        ends = b"\2" + bytes(5), group_mac(datagram.destination), source, datagram.destination
+        packet = build(UdpFrame(*ends, 999, EVENT_PORT, datagram.payload))
+        late = any(punt.takes(packet, end.port) for punt in self.switches.hand_overs[end.switch].punts)
+        if late:
+            self.switches.receive(host, packet)
+        return late
 
     def say(self, host: str, payload: bytes) -> None:
         """Have all applications of a host hear something."""

@@ -1,4 +1,4 @@
-"""Going over to another index: whenever publishers and subscribers do, each event is handed on once, and no loss is made up.
+"""Going over to another index: whenever clients do, each event is handed on once, and no loss is made up.
 
 The network is played as the transition has it: under the old tag an event goes where the old index sends it, then
 everywhere, and from some moment on, decided at its publisher's port, over the controller; under the new tag it goes
@@ -104,7 +104,7 @@ class Story:
 
     def send(self, publisher: Publisher, datagrams: list[EventDatagram]) -> None:
         """Decide at the publisher's port what becomes of packets: that alone is what a packet meets."""
-        for to, payload, *_ in datagrams:
+        for _, payload, *_ in datagrams:
             message = decode(payload)
             old, new = message.dz(OLD), message.dz(NEW)
             if new is not None:

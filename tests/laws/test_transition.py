@@ -56,6 +56,9 @@ class SlowPublishers:
 
     unaware = behind
 
+    def hosts(self, sessions: frozenset[str]) -> frozenset[str]:
+        return frozenset()
+
     async def reached(self, version: int, seconds: float) -> frozenset[str]:
         for _ in self.hosts:
             for _ in range(self._dice.randrange(4)):

@@ -145,8 +145,8 @@ def with_ports(punts: Sequence[Punt], hosts: Iterable[int], links: Iterable[int]
     """Punts with a limit for each port of a host or a link beside the one for all others.
 
     So one host that floods is heard less, and its neighbours are not: neither their calls, nor what the links say.
-    Hosts alone make calls to an address; frames of a type come from anywhere, few from each port. What is within a
-    group is handed over at hosts' ports and nowhere else.
+    Hosts alone make calls to an address; frames of a type come from anywhere, few from each port. What is within
+    a group is handed over at hosts' ports and nowhere else.
     """
     calls = [punt for punt in punts if punt.destination is not None]
     frames = [

@@ -44,6 +44,8 @@ from flowsieve.serving.event_router import EventRouter, packets_to
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.serving.http.server import reserve
 from flowsieve.serving.inband.inband_server import InbandServer
+from flowsieve.serving.late_publishers import LatePublishers
+from flowsieve.serving.late_resender import LateResender
 from flowsieve.serving.memory import Memory, OpenJournal, memory_of
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
@@ -236,6 +238,13 @@ async def serving(
                 lambda *place: host_behind(dispatcher.state.topology, *place),
                 _moves(dispatcher, discoverer, tokens, explorer),
             )
+            behind = LatePublishers.of(
+                dispatcher,
+                lambda: calls.groups,
+                partial(site.sources, family=config.index.encoding.family),
+                fabric,
+                switches,
+            )
             async with discoverer:
                 with router.heard_by(discoverer.heard):
                     for switch in dispatcher.reachable:
@@ -249,8 +258,13 @@ async def serving(
                         memory.values(OFFERS), dispatcher, tokens.operator, service.auto_offers
                     )
                     await offers.load()
-                    metrics.watch(_sources(daemon, journal, inband))
-                    chores: list[Chore] = [partial(_keep_short, dispatcher), promises.run, offers.run]
+                    metrics.watch(_sources(daemon, journal, inband, behind.late))
+                    chores: list[Chore] = [
+                        partial(_keep_short, dispatcher),
+                        promises.run,
+                        behind.notices.run,
+                        offers.run,
+                    ]
                     if configurators is not None and config.control.balance:
                         chores.append(partial(_divide, dispatcher, configurators))
                     if config.finds:
@@ -258,7 +272,7 @@ async def serving(
                         await _exploring(daemon, explorer)
                         chores.append(explorer.run)
                     # Not before: hosts whose links are not found yet would be told that they are cut off.
-                    with router.heard_by(packets_to(inband.heard)):
+                    with router.heard_by(packets_to(behind.before(inband.heard))):
                         async with (
                             taking_calls(calls, dispatcher, reserved, metrics, daemon.control, offers),
                             at_work(*chores),
@@ -266,6 +280,7 @@ async def serving(
                             pass_over_what_is_there()
                             yield daemon
                 await inband.close()
+                await behind.late.close()
             if not memory.lost.is_set():
                 await _compact(dispatcher)
             switch_log.end()
@@ -347,7 +362,7 @@ def _handler(
     )
 
 
-def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer) -> Sources:
+def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer, late: LateResender) -> Sources:
     dispatcher, calls = daemon.dispatcher, daemon.calls
     return Sources(
         dispatcher,
@@ -357,6 +372,7 @@ def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer) -> Sour
         clients=lambda: len(calls.leases),
         journal_bytes=lambda: journal.size,
         inband=lambda: asdict(inband.counters),
+        late_events=lambda: asdict(late.counters),
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
         floods=lambda: daemon.discoverer.floods,
         sharing=None if daemon.configurators is None else daemon.configurators.told,

@@ -1,6 +1,4 @@
-"""Events that publishers have sent by an index that is not in use any more, sent again by the one of now.
-
-Frames in, frames out.
+"""Events that came by an index which is not in use any more, to be sent again by the one of now. Frames in, frames out.
 
 Switches hand them over at the ports of hosts (`flow/punt.py`), and take them in again there, through all their tables,
 as if their hosts had sent them right: so what a host may publish, and how fast, is as guarded as ever.
@@ -64,6 +62,7 @@ def sent_again(payload: bytes) -> bytes:
 
 
 def marked(message: Message) -> bytes:
+    """The bytes of a message without a dz: the MAC does not cover how many bits it has."""
     return event_message.encode(replace(message, bits=0))
 
 

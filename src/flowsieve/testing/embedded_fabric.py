@@ -141,7 +141,7 @@ class EmbeddedFabric:
         self._leave(switch, port, data)
 
     async def inject_packet(self, switch: str, port: int, data: bytes) -> None:
-        """Have a switch take in a packet as if it had come in on a port: hand it over, or send it through tables."""
+        """Have a switch take in a packet as if it had come in on a port: hand it over, or look it up in the tables."""
         await self._reach(switch)
         if switch not in self._stopped and port not in self._fences[switch]:
             self._take_in(switch, port, data)

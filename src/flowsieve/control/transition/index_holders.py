@@ -7,7 +7,7 @@ behind until they say otherwise. Clients that never say, since they are of an ol
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from flowsieve.control.request import Op, Request
 from flowsieve.control.requests.ledger import Ledger
@@ -49,6 +49,10 @@ class IndexHolders:
         of the index that it knows: before that tag stands for another index, it has to have said so, too.
         """
         return frozenset(self._others(version, lambda held: True))
+
+    def hosts(self, sessions: Iterable[str]) -> frozenset[str]:
+        """The hosts that sessions are of."""
+        return frozenset(host for each in sessions if (host := self._ledger.host(each)) is not None)
 
     async def reached(self, version: int, seconds: float) -> frozenset[str]:
         """Wait until nobody is behind this index, or the time is up; who is behind then."""

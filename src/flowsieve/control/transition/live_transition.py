@@ -45,7 +45,6 @@ from flowsieve.network.tree import TreeMap
 log = logging.getLogger(__name__)
 
 PUBLISHER_SECONDS = 10.0  # for publishers to go over; whoever takes longer has its packets handed up
-TELL_SECONDS = 1.0  # between two times that publishers are told
 RETRY_SECONDS = 0.2  # between looks at what is waited for
 KEPT_RECORDS = 16  # of transitions that are over
 
@@ -87,7 +86,6 @@ class LiveTransition:
         drain: float,
     ) -> None:
         self.holders = holders
-        self.tell: Callable[[], None] = lambda: None  # that there is another index; clients hear of it anyway
         self.records: list[TransitionRecord] = []
         self.publisher_patience = PUBLISHER_SECONDS
         self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # where states are made
@@ -112,10 +110,10 @@ class LiveTransition:
         return self._core.late
 
     @property
-    def hosts_behind(self) -> set[str]:
+    def hosts_behind(self) -> frozenset[str]:
         """The hosts of publishers that have not said that they use the index of now, once there was another before."""
         version = self.index.version
-        return self._hosts_of(self.holders.behind(version)) if version or self.crossing else set()
+        return self.holders.hosts(self.holders.behind(version)) if version or self.crossing else frozenset()
 
     async def plan_room(
         self, plan: IndexPlan, *, carry: bool = True, trees: TreeMap | None = None
@@ -355,18 +353,10 @@ class LiveTransition:
         return linked | self._fleet.reachable
 
     async def _gone_over(self, version: int) -> None:
-        """Wait until all publishers use an index, but not for ever; they are told now and then."""
-        end = time.monotonic() + self.publisher_patience
-        while (left := end - time.monotonic()) > 0:
-            self.tell()
-            if not await self.holders.reached(version, min(left, TELL_SECONDS)):
-                return
-        behind = sorted(self._hosts_of(self.holders.behind(version)))
-        log.warning("publishers at %s have not gone over; what they send is sent again", ", ".join(behind))
-
-    def _hosts_of(self, sessions: Collection[str]) -> set[str]:
-        holds = self._core.ledger.holds
-        return {request.endpoint for session in sessions for request in holds(session)}
+        """Wait until all publishers use an index, but not for ever."""
+        if behind := await self.holders.reached(version, self.publisher_patience):
+            hosts = ", ".join(sorted(self.holders.hosts(behind)))
+            log.warning("publishers at %s have not gone over; what they send is sent again", hosts)
 
     async def _fenced(self, crossing: Crossing) -> None:
         """Have packets under the old tag handed up at the ports of hosts, wherever somebody may still send some."""
@@ -376,7 +366,7 @@ class LiveTransition:
             did = await asyncio.gather(*map(self._fleet.punts, asked))
             fenced = {switch for switch, done in zip(asked, did, strict=True) if done}
             attached = self._core.state.topology.attached
-            hosts = self._hosts_of(self.holders.behind(crossing.new.version))
+            hosts = self.holders.hosts(self.holders.behind(crossing.new.version))
             behind = {attached[host] for host in hosts if host in attached}
             left = behind - fenced
             if not left:

@@ -1,4 +1,4 @@
-"""The index over HTTP: which one is in force, how the network goes over to another, and to begin that, for operators."""
+"""The index over HTTP: which one is in force, how the network goes over to another; operators may begin that."""
 
 from __future__ import annotations
 

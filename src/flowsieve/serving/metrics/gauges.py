@@ -28,6 +28,7 @@ class Sources:
     clients: Callable[[], int] | None = None
     journal_bytes: Callable[[], int] | None = None
     inband: Callable[[], Mapping[str, int]] = dict
+    late_events: Callable[[], Mapping[str, int]] = dict
     differences: Callable[[], Collection[Difference]] = tuple
     floods: Callable[[], Mapping[SwitchPort, float]] = dict
     sharing: Callable[[], Mapping[str, Any]] | None = None
@@ -113,7 +114,14 @@ def _service(sources: Sources) -> Iterator[Metric]:
     )
     for what, count in sources.inband().items():
         inband.add_metric([what], count)
-    yield from (interests, queues, inband)
+    late = CounterMetricFamily(
+        "flowsieve_late_events",
+        "Events of an index that is not used any more, by what became of them",
+        labels=["what"],
+    )
+    for what, count in sources.late_events().items():
+        late.add_metric([what], count)
+    yield from (interests, queues, inband, late)
     known, text = sources.dispatcher.publishers, "Publishers that do not hold all filters that they should"
     yield _one("publishers_behind", text, 0 if known is None else len(known.behind))
     if sources.clients is not None:
