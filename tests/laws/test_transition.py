@@ -49,7 +49,7 @@ class SlowPublishers:
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
-        self.hosts: list[str] = []
+        self.names: list[str] = []
 
     def behind(self, version: int) -> frozenset[str]:
         return frozenset()
@@ -60,7 +60,7 @@ class SlowPublishers:
         return frozenset()
 
     async def reached(self, version: int, seconds: float) -> frozenset[str]:
-        for _ in self.hosts:
+        for _ in self.names:
             for _ in range(self._dice.randrange(4)):
                 await asyncio.sleep(0)
         return frozenset()
@@ -94,7 +94,7 @@ class TransitionStory(Story):
         super().__init__(topology, data)
         self.fabric = WatchedBothWays(EmbeddedNetwork(topology), lambda event: self.dispatcher.heard(event))
         self.publishers = SlowPublishers(data.draw(st.integers(0, 99)))
-        self.publishers.hosts = list(topology.hosts)
+        self.publishers.names = list(topology.hosts)
         self.control(self.dispatcher.state)
         self.ways: list[asyncio.Task[object]] = []
 
