@@ -142,6 +142,25 @@ class Daemonic(Traffic):
         async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
             return (await client.get(f"http://controller{path}")).json()
 
+    async def operate(self, path: str, asked: Mapping[str, Any]) -> Any:
+        """What it answers an operator who asks for something at an address."""
+        transport = httpx.AsyncHTTPTransport(uds=str(self.requests))
+        shown = {"Authorization": f"Bearer {self.lab.operator_token}"}
+        async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
+            return (await client.post(f"http://controller{path}", json=dict(asked), headers=shown)).json()
+
+    async def index_came(self, version: int, phase: str | None = None) -> Mapping[str, Any]:
+        """Wait until an index is in force, or the network is in some phase of its way there; what it tells of it."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                told: Mapping[str, Any] = await self.ask("/v1/index")
+                crossing = told["crossing"]
+                if phase is None and crossing is None and told["version"] == version:
+                    return told
+                if phase is not None and crossing is not None and crossing["phase"] == phase:
+                    return told
+                await asyncio.sleep(0.005)
+
     async def became_ready(self, ready: bool = True) -> Mapping[str, Any]:
         """Wait until it says that it is ready, or that it is not."""
         async with asyncio.timeout(PATIENCE):

@@ -24,6 +24,7 @@ from flowsieve.control.partitions.ownership import Ownership
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.switch_log import SwitchLog
+from flowsieve.control.transition.live_transition import PUBLISHER_SECONDS
 from flowsieve.errors import BadInput, FlowsieveError, JournalError, Refused
 from flowsieve.flow.capacity.weights import events_of
 from flowsieve.flow.last_hop import deliveries_of
@@ -62,6 +63,7 @@ CONNECT_SECONDS = 30.0
 SNAPSHOT_ENTRIES = 5_000  # after so many, the journal is made short
 BOUNDED_ENTRIES = 100  # the same where requests are replayed one by one: for a capacity, or Bloom filters
 LOOK_SECONDS = 1.0
+RENEWALS = 3  # in a lease: whoever is there hears of another index within that, at the latest
 LONGEST_PARTITION = 12  # bits
 LEAVING_SECONDS = 2.0  # in good order, once another controller leads
 # Objects, and rounds: requests leave few cycles, and a full collection is slow.
@@ -211,6 +213,7 @@ async def serving(
             filter_lease=filter_lease_of(service.lease),
             deciding=configurators,
         )
+        dispatcher.transition.publisher_patience = min(PUBLISHER_SECONDS, service.lease / RENEWALS)
         switch_log = SwitchLog()
         router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))

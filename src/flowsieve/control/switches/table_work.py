@@ -129,6 +129,7 @@ class DzWork:
 
     def acknowledge(self) -> None:
         self._belief.acknowledge(self._under_way)
+        self._under_way = []
 
     def size_after(self, done: int) -> int:
         held = dict(self._belief.held)

@@ -388,6 +388,9 @@ class LiveTransition:
     async def _leave(self) -> None:
         """Free the tags of retired indexes that nobody uses any more."""
         state = self._core.state
+        if not state.retired or self.crossing is not None or self.holders.unaware(self.index.version):
+            return
+        await asyncio.sleep(self._drain)  # what was sent before they said so gets to its first switch
         for each in state.retired:
             if self.crossing is None and not self.holders.unaware(self.index.version):
                 await self._core.scribe.write(IndexLeft(each.version), partial(self._left, each))

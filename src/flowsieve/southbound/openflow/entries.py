@@ -32,6 +32,7 @@ from flowsieve.southbound.openflow.wire import (
     DETOUR_COOKIES,
     ETH_TYPES,
     GUARD_COOKIE,
+    HAND_OVER,
     LINK_GROUPS,
     NOT_OWNER,
     SERVICE_COOKIE,
@@ -91,6 +92,12 @@ class SwitchEntry(NamedTuple):
         return self.cookie & NOT_OWNER == GUARD_COOKIE and self.table == ADMISSION_TABLE
 
     @property
+    def hands_over(self) -> bool:
+        """Whether it is one of those that hand packets to the controller; they may be events that come too late."""
+        ours = self.cookie & NOT_OWNER == SERVICE_COOKIE and self.table == ADMISSION_TABLE
+        return ours and self.instructions.endswith(HAND_OVER)
+
+    @property
     def labelled(self) -> bool:
         """Whether it is in a table for labels, and about labels."""
         return self.table in LABEL_TABLES and _in_groups(self.destination, LABEL_GROUPS)
@@ -131,14 +138,14 @@ def within(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> list[Swi
     """The content entries to be kept in order: with the cookie of an owner, or for destinations in our groups.
 
     Service entries are kept in order elsewhere; one that reaches into our groups would be no such entry, unless it
-    says what is taken in.
+    says what is taken in, or hands over what comes too late.
     """
     wide = tuple(groups)
     return [
         entry
         for entry in entries
         if (entry.table in (ADMISSION_TABLE, CONTENT_TABLE) or entry.labelled)
-        and not entry.admits
+        and not (entry.admits or entry.hands_over)
         and ((entry.ours and not entry.service) or _in_groups(entry.destination, wide))
     ]
 

@@ -23,6 +23,7 @@ from flowsieve.southbound.openflow.entries import SwitchEntry, fields_in
 from flowsieve.southbound.openflow.wire import (
     ADMISSION_TABLE,
     FIELDS,
+    HAND_OVER,
     NOT_OWNER,
     PROTOCOL,
     SERVICE_COOKIE,
@@ -36,15 +37,6 @@ FLAGS = ofp.OFPMF_PKTPS | ofp.OFPMF_BURST
 _METER = struct.Struct("!HHI")
 _BAND = struct.Struct("!HHII4x")
 _INSTRUCTION = struct.Struct("!HHI")
-_HAND_OVER = struct.pack(
-    "!HH4xHHIH6x",
-    ofp.OFPIT_APPLY_ACTIONS,
-    24,
-    ofp.OFPAT_OUTPUT,
-    16,
-    ofp.OFPP_CONTROLLER,
-    ofp.OFPCML_NO_BUFFER,
-)
 
 
 class Meter(NamedTuple):
@@ -165,10 +157,10 @@ def match_fields(match: bytes) -> Fields:
 
 def meter_of(instructions: bytes) -> int | None:
     """The meter of an entry that hands packets over and does nothing else; None for another entry."""
-    if len(instructions) < _INSTRUCTION.size or not instructions.endswith(_HAND_OVER):
+    if len(instructions) < _INSTRUCTION.size or not instructions.endswith(HAND_OVER):
         return None
     kind, length, meter = _INSTRUCTION.unpack_from(instructions)
-    if (kind, length) != (ofp.OFPIT_METER, len(instructions) - len(_HAND_OVER)):
+    if (kind, length) != (ofp.OFPIT_METER, len(instructions) - len(HAND_OVER)):
         return None
     return int(meter)
 

@@ -49,12 +49,14 @@ def foreign_in(entries: Iterable[SwitchEntry], groups: Iterable[Prefix]) -> tupl
 
     Entries of the content's table within our groups are set right by whoever owns these, and are not told; nor are
     those of tables for labels within groups of labels. A table before the content's in which nothing of ours lets
-    events go on counts as an entry of others that drops them. Service entries match no events: one that does is not
-    ours.
+    events go on counts as an entry of others that drops them. Service entries match no events, but for those that come
+    too late: another one that does is not ours.
     """
     wide = tuple(groups)
     ours, theirs = list[SwitchEntry](), list[SwitchEntry]()
     for entry in entries:
+        if entry.hands_over:
+            continue  # of events, those that come too late
         if entry.table <= CONTENT_TABLE or entry.table in LABEL_TABLES:
             (ours if entry.ours and entry.cookie != SERVICE_COOKIE else theirs).append(entry)
     found = [_miss(table) for table in range(CONTENT_TABLE) if not any(_opens(each, table) for each in ours)]

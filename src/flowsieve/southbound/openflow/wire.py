@@ -44,6 +44,16 @@ ETH_TYPES = {4: 0x0800, 6: 0x86DD}
 SOURCE_FIELDS = {4: "ipv4_src", 6: "ipv6_src"}
 FIELDS = {4: "ipv4_dst", 6: "ipv6_dst"}
 
+# What an entry does that hands packets over, behind its meter.
+HAND_OVER = struct.pack(
+    "!HH4xHHIH6x",
+    ofp.OFPIT_APPLY_ACTIONS,
+    24,
+    ofp.OFPAT_OUTPUT,
+    16,
+    ofp.OFPP_CONTROLLER,
+    ofp.OFPCML_NO_BUFFER,
+)
 _HEADER = struct.Struct("!BBHI")  # version, type, length, xid
 _UPDATED = struct.Struct("!B11xQ")  # table and cookie of an entry that was changed, behind length and kind
 _LAST_TYPE = ofp.OFPT_BUNDLE_ADD_MESSAGE
