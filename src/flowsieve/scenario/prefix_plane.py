@@ -18,6 +18,7 @@ from flowsieve.control.partitions.division import partition_trees
 from flowsieve.control.request import Request
 from flowsieve.control.state import ControlState, Outcome, Settings
 from flowsieve.control.transition.served_index import ServedIndex
+from flowsieve.control.transition.states import decided_here
 from flowsieve.control.transition.stepwise import Meanwhile, Transition
 from flowsieve.flow.capacity.weights import events_of
 from flowsieve.flow.entry import Flow
@@ -89,6 +90,11 @@ class PrefixPlane:
         """Go over to another plan, publisher by publisher; `meanwhile` is called again and again on the way."""
         publishers = {each.endpoint for each in self.state.advertisements.values()}
         new = self._served.follower(plan)
+        if (
+            self.state.elsewhere is not None
+        ):  # one process sees to the way; bounded tables may be cut otherwise
+            here = self.controller.become(decided_here(self.state), self._served.encoding)
+            self.controller.carry_out(here)
         self._transition = transition = Transition(self.controller, self._served, new, meanwhile=meanwhile)
         try:
             transition.run(sorted(publishers))

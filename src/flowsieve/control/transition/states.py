@@ -62,6 +62,18 @@ def given_up(state: ControlState) -> ControlState:
     return _made(state, trees_of(OLD, state.trees), state.crossing.old, None)
 
 
+def decided_here(state: ControlState) -> ControlState:
+    """The same where configurators decided on tables so far: they are the tables of one process."""
+    if state.elsewhere is None:
+        return state
+    settings = replace(state.settings, elsewhere=False)
+    alone = ControlState(state.topology, state.plan, state.trees, settings, state.owner, index=state.index)
+    _carry_over(state, alone)
+    alone.take_bounds(state.bounds)
+    alone.restore(_all_requests(state))
+    return alone
+
+
 def check_able(state: ControlState) -> None:
     """Raise BadInput where a network cannot go over to another index."""
     if state.crossing is not None:
@@ -100,18 +112,26 @@ def without_interests(
     made = ControlState(
         state.topology, index.plan, trees, settings, state.owner, index=index, crossing=crossing
     )
-    made.found, made.down, made.fenced = state.found, state.down, state.fenced
-    made.retired, made.before = state.retired, state.before
+    _carry_over(state, made)
     return made
 
 
 def _made(state: ControlState, trees: TreeMap, index: ServedIndex, crossing: Crossing | None) -> ControlState:
     made = without_interests(state, trees, index, crossing)
     made.take_bounds(state.bounds)
-    made.restore(
-        [*_requests(Side.PUBLISHER, state.advertisements), *_requests(Side.SUBSCRIBER, state.subscriptions)]
-    )
+    made.restore(_all_requests(state))
     return made
+
+
+def _carry_over(state: ControlState, made: ControlState) -> None:
+    """What is true of the network whatever its index."""
+    made.found, made.down, made.fenced = state.found, state.down, state.fenced
+    made.retired, made.before = state.retired, state.before
+
+
+def _all_requests(state: ControlState) -> list[Request]:
+    publishers, subscribers = state.advertisements, state.subscriptions
+    return [*_requests(Side.PUBLISHER, publishers), *_requests(Side.SUBSCRIBER, subscribers)]
 
 
 def _requests(side: Side, interests: Mapping[str, Interest]) -> list[Request]:
