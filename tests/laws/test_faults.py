@@ -24,6 +24,7 @@ from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
 from flowsieve.index.dz import Dz
 from flowsieve.network.host_patterns import HostPatterns
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
 from flowsieve.network.tree import TreeMap
@@ -147,9 +148,10 @@ class GrowingStory(Story):
         known = self.part(links, hosts)
         trees = TreeMap.spread(known, 2) if data.draw(st.booleans()) else None
         self.switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
-        self.dispatcher = Dispatcher(
-            ControlState(known, PLAN, trees, self.settings), self.switches, ENCODING, patience=60, drain=0
-        )
+        state = ControlState(known, PLAN, trees, self.settings)
+        if self.settings.labelled:  # in sets that have trees of their own, as far as there are several
+            state.begin_with_sets(HostPlaces(spread=data.draw(st.integers(1, 3))))
+        self.dispatcher = Dispatcher(state, self.switches, ENCODING, patience=60, drain=0)
         self.fabric.report = self.switches.translated(self.dispatcher.heard)
 
     def part(self, links: Sequence[Link], hosts: Sequence[str]) -> Topology:
