@@ -225,7 +225,7 @@ def compared(load: workloads.Judged) -> dict[str, float]:
     labels, controller = by_labels(topology, requests, events, wanted, sets_by_locality)
     bloom, expected = by_bloom(topology, requests, events, wanted)
     assert dz.lost == labels.lost == bloom.lost == 0, "what is wanted was lost"
-    exact = exact_links(topology, controller.labelling.tree, events, wanted)
+    exact = exact_links(topology, controller.labelling.trees.of_set(0), events, wanted)
     return {
         "wanted_copies_per_event": rounded(labels.wanted / len(events)),
         "unwanted_per_wanted_dz": rounded(dz.unwanted_per_wanted),
@@ -311,7 +311,7 @@ def zoo() -> dict[str, float]:
     for name, assign in (("locality", sets_by_locality), ("random", at_random)):
         sent_by, controller = by_labels(topology, requests, events, wanted, assign)
         assert sent_by.lost == sent_by.unwanted == 0
-        exact = exact_links(topology, controller.labelling.tree, events, wanted)
+        exact = exact_links(topology, controller.labelling.trees.of_set(0), events, wanted)
         found |= {
             "sets": len(controller.labelling.labels.sets),
             f"packets_per_event_by_{name}": rounded(sent_by.packets / len(events)),

@@ -120,7 +120,7 @@ def over_links(topology: Topology, load: Load, made: LearnedSets) -> dict[str, f
     for name, assign in (("learned", made.sets.assign), ("neighbours", sets_by_locality)):
         sent, controller = by_labels(topology, requests, events, who, assign)
         assert sent.lost == sent.unwanted == 0
-        exact = exact_links(topology, controller.labelling.tree, events, who)
+        exact = exact_links(topology, controller.labelling.trees.of_set(0), events, who)
         found[f"over_links_against_exact_{name}"] = rounded(sent.over_links / exact)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from flowsieve.content.filter import Filter
@@ -14,16 +16,21 @@ from flowsieve.control.memory.journal import (
     Found,
     Homed,
     Past,
+    Placed,
+    Rewired,
     entry_from_json,
     entry_to_json,
 )
 from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.request import Op, Request
+from flowsieve.control.requests.dependencies import Dependencies
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import TableFull
+from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.send_policy import MaySend, SendPolicy
 from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
@@ -118,3 +125,81 @@ def test_a_host_that_moves_keeps_its_bit_and_its_interests_and_all_of_it_is_reme
         assert (state.labels.place("h2"), set(state.subscriptions)) == (before, {"s"})
         assert (ledger.homes, ledger.policy) == ({"h2": ("s2", 3)}, policy)
         state, ledger = recover(Past(snapshot(state, ledger)), made)
+
+
+FULL = Topology.make(
+    [(f"s{a}", f"s{b}") for a in range(1, 5) for b in range(1, a)],
+    {f"h{n}": f"s{n % 4 + 1}" for n in range(8)},
+)
+
+
+def parted(trees: TreeMap | None = None) -> ControlState:
+    return ControlState(FULL, RegularPlan.make(SCHEMA, bits=0), trees, Settings(labelled=True))
+
+
+def edges(state: ControlState) -> list[set[frozenset[str]]]:
+    return [set(map(frozenset, tree.edges)) for tree in state.set_trees.trees]
+
+
+def test_each_set_of_hosts_goes_along_a_tree_of_its_own_and_each_tree_is_mended() -> None:
+    state, ledger = parted(), Ledger()
+    state.begin_with_sets(HostPlaces(spread=4))
+    state.step([request(Op.ADVERTISE, "a", "h0"), request(Op.SUBSCRIBE, "s", "h7")])
+    assert len(state.sets.sets) == len(state.set_trees) == 4
+    assert len({frozenset(each) for each in edges(state)}) > 1
+    (dead, *_) = edges(state)[0]
+    with_it = [at for at, tree in enumerate(edges(state)) if dead in tree]
+    without = [at for at in range(4) if at not in with_it]
+    assert with_it and without
+    before, entries = edges(state), {switch: state.label_entries(switch) for switch in FULL.switches}
+    changes = state.rewire({dead}).changes
+    assert set(changes) >= dead
+    assert not any(dead in tree for tree in edges(state))
+    assert [edges(state)[at] for at in without] == [before[at] for at in without]
+    for switch in FULL.switches:  # what is for sets whose trees were not touched stays
+        for at in without:
+            group = state.labels.group(at)
+            old, new = (
+                {flow for flow in some if flow.match.within(group)}
+                for some in (entries[switch], state.label_entries(switch))
+            )
+            assert old == new
+    tables = {switch: state.label_entries(switch) for switch in FULL.switches}
+    assert verify_labels(state.label_view(tables)).holds
+    placed, asked = Placed(HostPlaces(spread=4)), Asked(request(Op.ADVERTISE, "a", "h0"))
+    rewired = Rewired(frozenset([dead]), frozenset([dead]))
+    for past in (Past(snapshot(state, ledger)), Past(None, [placed, asked, rewired])):
+        again, _ = recover(past, parted)
+        assert (again.sets, again.trees, again.down) == (state.sets, state.trees, state.down)
+        assert again.tables == state.tables
+
+
+def test_trees_of_sets_are_made_for_the_network_that_is_found_first_and_kept_after_that() -> None:
+    bare = Topology.make([], {}, FULL.switches)
+
+    def begun(trees: TreeMap | None = None) -> ControlState:
+        return ControlState(bare, RegularPlan.make(SCHEMA, bits=0), trees, Settings(labelled=True))
+
+    fewer = Topology.make(FULL.links, {"h0": "s1", "h1": "s2"}, FULL.switches)
+    past = [Placed(HostPlaces(spread=3)), Found(fewer), Asked(request(Op.ADVERTISE, "a", "h0")), Found(FULL)]
+    state, ledger = recover(Past(None, past), begun)
+    assert (len(state.trees), len(state.sets.sets)) == (3, 3)
+    assert len({frozenset(each) for each in edges(state)}) > 1
+    tables = {switch: state.label_entries(switch) for switch in FULL.switches}
+    assert verify_labels(state.label_view(tables)).holds
+    first, _ = recover(Past(None, past[:2]), begun)
+    assert edges(first) == edges(state)
+    kept, _ = recover(Past(snapshot(state, ledger)), begun)
+    assert (kept.sets, kept.trees, kept.tables) == (state.sets, state.trees, state.tables)
+
+
+def test_a_request_depends_on_the_tree_of_the_subscribers_set_alone() -> None:
+    state = parted()
+    state.begin_with_sets(HostPlaces(spread=4))
+    state.step([request(Op.ADVERTISE, "a", "h0"), request(Op.SUBSCRIBE, "s", "h7")])
+    tree = state.set_trees.of_set(state.sets.set_of("h7"))
+    path = tree.path(FULL.hosts["h0"], FULL.hosts["h7"])
+    depends = Dependencies()
+    for side, mine in state.all_interests():
+        assert depends.of(state, side, mine) == set(path)
+        assert depends.edges(state, side, mine) == set(map(frozenset, pairwise(path)))

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,21 +77,26 @@ def test_filters_that_come_and_go_and_cover_others_lose_nothing_of_these(
 
 
 def test_a_link_that_is_pulled_is_bridged_or_mended_for_labels_too(hatchery: Hatchery, index: str) -> None:
-    async def story(there: Daemonic) -> None:
+    async def pulled(there: Daemonic, trees: int) -> None:
         await there.publish("h0")
         for host in ("h1", "h2", "h3"):
             await there.subscribe(host, "a < 128")
-        edges = (await there.ask("/v1/topology"))["trees"][0]["edges"]
+        found = (await there.ask("/v1/topology"))["trees"]
+        assert len(found) == trees
+        edges = found[0]["edges"]
         async with there.outage():
             there.lab.set_link(*edges[0], up=False)
             await there.down(edges[0])
             await there.became_ready()
         await there.subscribe("h2", "b < 100")
+        assert (await there.ask("/v1/verify"))["holds"]
         assert await there.judge() < 1000
 
-    if index == RECEIVERS:
-        play(story, hatchery, index)
-    play(story, hatchery, index, more="failover = false")
+    if index == RECEIVERS:  # the second time in sets of hosts, each with a tree of its own
+        play(partial(pulled, trees=1), hatchery, index)
+        play(partial(pulled, trees=3), hatchery, index, more="failover = false\n[control]\npartitions = 3\n")
+    else:
+        play(partial(pulled, trees=1), hatchery, index, more="failover = false")
 
 
 def test_a_matcher_that_is_stopped_holds_up_a_subscription_no_longer_than_it_has_to(

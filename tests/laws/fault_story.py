@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Flow, content_flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.proof.verify import verify
+from flowsieve.flow.table_chain import met
 from flowsieve.flow.view import NetworkView
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
@@ -28,6 +30,10 @@ from flowsieve.testing.embedded_fabric import EmbeddedFabric
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}})
 PLAN = RegularPlan.make(SCHEMA)
 ENCODING = encoding_of("ipv6")
+SET_BITS = 4  # of labels in small networks
+LABELS = [  # for all hosts of each of the first sets
+    0xFF1E << 112 | number << 112 - SET_BITS | (1 << 112 - SET_BITS) - 1 for number in range(3)
+]
 
 
 class WatchedFabric(EmbeddedFabric):
@@ -60,6 +66,24 @@ class WatchedFabric(EmbeddedFabric):
         ]
         verdict = verify(NetworkView(topology, PLAN, ENCODING, tables, offers, [], self.closed))
         assert not verdict.duplicates and not verdict.loops, verdict
+        for label in LABELS:
+            for host in topology.hosts:
+                self._check_label(host, label)
+
+    def _check_label(self, host: str, label: int) -> None:
+        """Follow a packet for all hosts of a set over the links that carry something."""
+        topology, got = self.network.topology, Counter[str]()
+        arrivals = [(topology.hosts[host], host)]  # where, and from whom; it grows as it is gone through
+        for switch, came_from in arrivals:
+            near = topology.neighbours(switch)
+            for flow in met(self.network.read(switch), 6, label):
+                for to in (near[port - 1] for port in flow.ports):
+                    if to in topology.hosts:
+                        got[to] += to != came_from
+                    elif to != came_from and frozenset((switch, to)) not in self.closed:
+                        arrivals.append((to, switch))
+            assert len(arrivals) <= 2 * len(topology.links) + 1, f"{label:x} of {host} loops"
+        assert not got or max(got.values()) <= 1, f"{label:x} of {host} comes twice: {got}"
 
 
 def _for_dz(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:

@@ -22,8 +22,10 @@ from flowsieve.control.state import ControlState, Settings
 from flowsieve.errors import BadInput
 from flowsieve.flow.proof.verify import verify
 from flowsieve.flow.view import NetworkView
+from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dz import Dz
 from flowsieve.network.host_patterns import HostPatterns
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge
 from flowsieve.network.topology import Link, Topology
 from flowsieve.network.tree import TreeMap
@@ -137,6 +139,7 @@ class GrowingStory(Story):
     """A network of which only a part is known at first, by the numbers that its switches have for their ports."""
 
     settings = Settings()
+    encoding = ENCODING
 
     def __init__(self, topology: Topology, data: st.DataObject) -> None:
         super().__init__(topology, data)
@@ -147,9 +150,10 @@ class GrowingStory(Story):
         known = self.part(links, hosts)
         trees = TreeMap.spread(known, 2) if data.draw(st.booleans()) else None
         self.switches = NumberedSwitches(self.fabric, lambda: self.dispatcher.state.topology)
-        self.dispatcher = Dispatcher(
-            ControlState(known, PLAN, trees, self.settings), self.switches, ENCODING, patience=60, drain=0
-        )
+        state = ControlState(known, PLAN, trees, self.settings)
+        if self.settings.labelled:  # in sets that have trees of their own, as far as there are several
+            state.begin_with_sets(HostPlaces(spread=data.draw(st.integers(1, 3))))
+        self.dispatcher = Dispatcher(state, self.switches, self.encoding, patience=60, drain=0)
         self.fabric.report = self.switches.translated(self.dispatcher.heard)
 
     def part(self, links: Sequence[Link], hosts: Sequence[str]) -> Topology:
@@ -250,6 +254,13 @@ class MixedStory(GrowingStory):
             assert len(network.read(switch)) == state.size(switch)
 
 
+class LabelStory(MixedStory):
+    """The same where all hosts send labels."""
+
+    settings = Settings(labelled=True)
+    encoding = encoding_of("receivers")
+
+
 @given(topologies(), st.data())
 def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
     topology: Topology, data: st.DataObject
@@ -258,9 +269,17 @@ def test_a_network_that_grows_at_any_moment_is_right_all_the_time(
 
 
 @settings(max_examples=15)
-@given(topologies(), st.data())
+@given(topologies(extra=4), st.data())
 def test_so_is_one_in_which_some_hosts_send_labels(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(MixedStory(topology, data).run())
+
+
+@settings(max_examples=15)
+@given(topologies(hosts=6, extra=5), st.data())
+def test_so_is_one_in_which_all_send_labels_along_the_trees_of_sets(
+    topology: Topology, data: st.DataObject
+) -> None:
+    asyncio.run(LabelStory(topology, data).run())
 
 
 class SharedGrowingStory(GrowingStory, SharedStory):

@@ -29,7 +29,7 @@ from flowsieve.flow.proof.label_verify import verify_labels
 from flowsieve.flow.table_chain import met
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.match import Masked, match_on
-from flowsieve.network.locality import sets_by_locality
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, endpoints_behind
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -39,7 +39,8 @@ Tables = Mapping[str, tuple[Flow, ...]]
 
 
 def labelled(topology: Topology, random: Random) -> Labelling:
-    """Labels of hosts that are put into small sets at random; they are readdressed at the last hop, or not."""
+    """Labels of hosts that are put into small sets at random, with a tree for each, one for all, or some for any; they
+    are readdressed at the last hop, or not."""
 
     def assign(topology: Topology, tree: SpanningTree, most: int) -> tuple[tuple[str, ...], ...]:
         hosts = random.sample(list(topology.hosts), len(topology.hosts))
@@ -47,7 +48,12 @@ def labelled(topology: Topology, random: Random) -> Labelling:
         return tuple(tuple(hosts[at : at + step]) for at in range(0, len(hosts), step))
 
     deliveries = random.choice([NOWHERE, deliveries_of(topology, 6)])
-    return Labelling.make(topology, assign if random.random() < 0.7 else sets_by_locality, deliveries)
+    chosen = assign if random.random() < 0.7 else None
+    made = Labelling.make(topology, chosen, deliveries, partitions=random.randint(1, 4))
+    if random.random() < 0.5:
+        return made
+    roots = random.choices(sorted(topology.main), k=random.randint(1, 3))
+    return replace(made, trees=SetTrees(tuple(SpanningTree.of(topology, root) for root in roots)))
 
 
 def requests(topology: Topology, random: Random) -> Iterator[Request]:
@@ -152,6 +158,7 @@ def as_they_should(view: LabelView) -> bool:
     hosts under the address that each takes for an event's."""
     labels, topology = view.labels, view.topology
     for number in range(1 << labels.set_bits):
+        tree = view.trees.of_set(number)
         row = labels.sets[number] if number < len(labels.sets) else ()
         for chosen in range(1 << len(row)):
             named = {host for i, host in enumerate(row) if chosen >> i & 1}
@@ -167,7 +174,7 @@ def as_they_should(view: LabelView) -> bool:
                 right = [
                     port
                     for port in range(1, len(topology.neighbours(switch)) + 1)
-                    if switch in view.tree and endpoints_behind(topology, view.tree, switch, port) & named
+                    if switch in tree and endpoints_behind(topology, tree, switch, port) & named
                 ]
                 if sorted(out) != right:
                     return False

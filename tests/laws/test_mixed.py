@@ -24,6 +24,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.flow.mixed_view import MixedView
 from flowsieve.flow.proof.proving import explained, proved
 from flowsieve.network.host_patterns import HostPatterns
+from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
@@ -37,12 +38,15 @@ class World:
     def __init__(self, topology: Topology, random: Random) -> None:
         self.topology, self.random = topology, random
         trees = random.choice([None, TreeMap.spread(topology, 2)])
+        sets = HostPlaces(spread=random.randint(1, 3))  # with trees of their own, as far as there are several
         self.capacity: int | None = None
         self.state = self.made(trees)
+        self.state.begin_with_sets(sets)
         if random.random() < 0.5:  # little room beside labels
             most = max(map(self.state.size, topology.switches))
             self.capacity = most + most // 2 + random.randint(0, 6)
             self.state = self.made(trees)
+            self.state.begin_with_sets(sets)
         self.network = EmbeddedNetwork(topology, self.capacity)
         self.works = self.new_works()
         self.follow(Outcome({switch: [] for switch in topology.switches}))

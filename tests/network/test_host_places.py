@@ -8,7 +8,7 @@ from flowsieve.errors import BadInput, BadTopology
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
 from flowsieve.matcher.filter_index import RECEIVERS
-from flowsieve.network.host_places import MOST_NUMBERS, HostPlaces
+from flowsieve.network.host_places import MOST_NUMBERS, HostPlaces, most_spread
 from flowsieve.network.topology import Link, Topology
 
 TAG = POOLS["receivers"][0]
@@ -77,3 +77,39 @@ def test_chosen_sets_are_no_larger_and_no_more_than_can_be_served() -> None:
     with pytest.raises(BadInput, match="hosts are in 40 sets; a controller serves 19 at most"):
         HostPlaces.chosen(tuple((f"x{n}",) for n in range(40)), 40)
     assert MOST_NUMBERS <= RECEIVERS
+
+
+def test_hosts_are_spread_over_as_many_sets_as_are_to_have_trees() -> None:
+    first = HostPlaces(spread=4).extended(star(10))
+    assert [len(row) for row in first.sets] == [3, 3, 3, 1]
+    assert HostPlaces.from_json(first.to_json()) == first
+    then = first.extended(star(200))
+    assert {host: then.number(host) for host in star(10).hosts} == {
+        host: first.number(host) for host in star(10).hosts
+    }
+    assert len(then.sets) == 4 and max(map(len, then.sets)) <= 100
+    assert then.extended(star(600)).sets[4:]  # where there is no room left, others come
+    assert [then.set_of(host) for host in ("h0000", "h0199")] == [
+        next(at for at, row in enumerate(then.sets) if host in row) for host in ("h0000", "h0199")
+    ]
+
+
+def test_hosts_that_are_found_one_by_one_are_spread_as_well_and_join_those_of_their_switch() -> None:
+    places = HostPlaces(spread=4)
+    for hosts in range(1, 65):
+        places = places.extended(star(hosts))
+    sizes = [len(row) for row in places.sets]
+    assert len(sizes) == 4 and max(sizes) <= 24
+    alone = sum(len({int(host[1:]) % 2 for host in row}) == 1 for row in places.sets)
+    assert alone >= 2  # sets of hosts of one switch
+
+
+def test_there_are_no_more_sets_with_trees_than_a_matcher_can_tell_apart() -> None:
+    most = most_spread()
+    full = HostPlaces(spread=most).extended(star(1000))
+    assert len(full.sets) == most
+    assert max(map(full.number, star(1000).hosts)) < MOST_NUMBERS
+    with pytest.raises(BadTopology, match="room for"):
+        HostPlaces(spread=most + 1).extended(star(1000))
+    with pytest.raises(BadInput, match="sets; a controller serves"):
+        HostPlaces.chosen([["a"]] * 20, 20)

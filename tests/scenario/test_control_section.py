@@ -149,12 +149,65 @@ def test_little_room_is_shared_and_what_there_is_none_for_is_refused(
     assert answer.status == (1 if answer.json["refused"] else 0)
 
 
-def test_packets_that_name_their_receivers_need_no_division(
+def test_a_partition_is_a_set_of_hosts_with_a_tree_of_its_own_where_packets_name_receivers(
     flowsieve: Command, scene: Any, tmp_path: Path
 ) -> None:
     scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "receivers"')
     alone = run(flowsieve, scene, tmp_path / "alone")
-    with_control(scene, "partitions = 5\nconfigurators = 2")
-    shared = run(flowsieve, scene, tmp_path / "shared")
-    assert shared["deliveries"] == alone["deliveries"] > 0
-    assert shared["flows"] == alone["flows"]
+    hosts = len(read_scenario(scene.scenario).topology.hosts)
+    with_control(scene, "partitions = 2")
+    parted = run(flowsieve, scene, tmp_path / "parted")
+    assert (
+        [each["sets"] for each in (alone, parted)]
+        == [each["set_trees"] for each in (alone, parted)]
+        == [1, 2]
+    )
+    assert parted["deliveries"] == alone["deliveries"] > 0
+    assert parted["false_positives"] == parted["false_negatives"] == parted["duplicates"] == 0
+    flows = tmp_path / "parted" / "flows.json"
+    assert flowsieve("verify", scene.scenario, "--flows", flows, "--json").json["holds"]
+    scene.replace("partitions = 2", f"partitions = {hosts + 5}\nconfigurators = 2")  # one process will do
+    single = run(flowsieve, scene, tmp_path / "single")
+    assert (single["sets"], single["deliveries"]) == (hosts, alone["deliveries"])
+
+
+def test_sets_that_are_chosen_stay_and_have_trees_of_their_own(
+    flowsieve: Command, scene: Any, tmp_path: Path
+) -> None:
+    hosts = sorted(read_scenario(scene.scenario).topology.hosts)
+    sets = [hosts[:1], hosts[1:2], hosts[2:]]
+    (scene.scenario.parent / "sets.json").write_text(json.dumps({"sets": sets}))
+    scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "receivers"\nsets = "sets.json"')
+    with_control(scene, "partitions = 2")
+    found = run(flowsieve, scene, tmp_path / "chosen")
+    assert (found["sets"], found["set_trees"]) == (3, 3)
+
+
+def test_bloom_filters_say_nothing_of_sets_and_go_along_one_tree(
+    flowsieve: Command, scene: Any, tmp_path: Path
+) -> None:
+    scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "bloom"')
+    alone = run(flowsieve, scene, tmp_path / "alone")
+    with_control(scene, "partitions = 4")
+    parted = run(flowsieve, scene, tmp_path / "parted")
+    assert [parted[key] for key in ("deliveries", "flows")] == [alone[key] for key in ("deliveries", "flows")]
+
+
+def test_labels_beside_dz_are_in_sets_with_the_trees_of_partitions(
+    flowsieve: Command, scene: Any, tmp_path: Path
+) -> None:
+    host = min(read_scenario(scene.scenario).topology.hosts)
+    scene.replace("max_dz_per_filter = 0", f'max_dz_per_filter = 0\nlabels = ["{host}"]')
+    with_control(scene, "partitions = 2")
+    found = run(flowsieve, scene, tmp_path / "mixed")
+    assert (found["sets"], found["set_trees"], found["label_hosts"]) == (2, 2, 1)
+    assert found["false_negatives"] == found["duplicates"] == 0
+
+
+def test_sets_that_tables_have_no_room_for_are_too_many(scene: Any) -> None:
+    scene.replace("bits = 11\nmax_dz_per_filter = 0", 'header = "receivers"')
+    scene.replace("[network]\n", "[network]\ntable_capacity = 9\n")
+    assert read_scenario(scene.scenario).host_sets == 1
+    with_control(scene, "partitions = 3")
+    with pytest.raises(BadScenario, match=r"right is so many, fewer partitions in \[control\], or header"):
+        read_scenario(scene.scenario)

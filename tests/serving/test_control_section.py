@@ -67,6 +67,24 @@ def test_labels_are_not_shared_out(tmp_path: Path, index: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        ('header = "receivers"', "partitions is 20; a controller has receivers in 19 sets at most"),
+        ('labels = ["h1"]', "partitions is 20; a controller has receivers in 19 sets at most"),
+        ('header = "bloom"', "partitions is 20; labels that are Bloom filters go along one tree; right is 1"),
+    ],
+    ids=["receivers", "mixed", "bloom"],
+)
+def test_receivers_are_in_no_more_sets_than_a_controller_serves(
+    tmp_path: Path, index: str, told: str
+) -> None:
+    with pytest.raises(BadScenario, match=told):
+        read(tmp_path, f"[index]\n{index}\n[control]\npartitions = 20\n")
+    few = 1 if "bloom" in index else 19
+    assert read(tmp_path, f"[index]\n{index}\n[control]\npartitions = {few}\n").partitions == few
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("configurators = 2", r"who owns which partition is kept in an etcd; right is etcd = "),

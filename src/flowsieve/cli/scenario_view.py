@@ -118,7 +118,10 @@ def _labels(report: Mapping[str, Any]) -> str:
     sets = report.get("sets")
     if (hosts := report.get("label_hosts")) is not None:
         return f"dz, with labels from {hosts} host{'s' if hosts != 1 else ''} beside them,"
-    return "dz" if sets is None else f"labels, of hosts in {sets} set{'s' if sets > 1 else ''},"
+    if sets is None:
+        return "dz"
+    trees = ", each with a tree of its own" if report["set_trees"] > 1 else ""
+    return f"labels, of hosts in {sets} set{'s' if sets > 1 else ''}{trees},"
 
 
 def _predicted(report: Mapping[str, Any]) -> view.Facts:

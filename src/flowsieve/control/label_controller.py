@@ -39,7 +39,7 @@ class LabelController:
 
     def submit(self, requests: Sequence[Request]) -> Outcome:
         """Take a slice of requests; no table changes. A bad request raises before anything is changed."""
-        check_requests(requests, self.labelling.topology, self.labelling.tree, self.interests)
+        check_requests(requests, self.labelling.topology, self.labelling.trees, self.interests)
         for request in requests:
             book = self.interests(request.op.side)
             if request.op.adding:
@@ -70,7 +70,7 @@ class LabelController:
         """The network with the tables that its switches hold, or with others."""
         return LabelView(
             self.labelling.topology,
-            self.labelling.tree,
+            self.labelling.trees,
             self.labelling.labels,
             self.schema,
             self.tables() if tables is None else tables,

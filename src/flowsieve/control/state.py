@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from flowsieve.content.filter import Filter
 from flowsieve.control.outcome import Outcome as Outcome
 from flowsieve.control.partitions.decided_elsewhere import DecidedElsewhere
+from flowsieve.control.partitions.division import Division
 from flowsieve.control.request import Request, broad_first
 from flowsieve.control.request_check import check_requests
 from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
@@ -42,6 +43,7 @@ from flowsieve.index.plan import IndexPlan
 from flowsieve.index.sides import NEW, cells_of
 from flowsieve.network.host_places import HostPlaces
 from flowsieve.network.mend import Edge, edges_of, extended, mended, tree_edges
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap, center_tree
 
@@ -70,11 +72,14 @@ class ControlState:
         self.retired: tuple[ServedIndex, ...] = ()  # that publishers may not all have left yet
         self.before: ServedIndex | None = None  # the index that this one took the place of
         self.owner = owner
-        self.trees = trees or self._one_tree(topology)
+        self.settings = settings or Settings()
+        self.sets = HostPlaces()
+        if self.labelled:
+            self.sets = self.sets.extended(topology)
+        self.trees = trees or self._own_trees(topology)
         for dz, _ in self.trees:
             if not owner.part.covers(dz) and owner.shares(dz):
                 raise BadInput(f"the tree of dz {str(dz)!r} reaches beyond what owner {owner.number} has")
-        self.settings = settings or Settings()
         self.found = False  # whether the topology is one that was found, not the one it began with
         self._touched = False  # whether something was ever asked for, so that tables may follow the trees
         self.down: frozenset[Edge] = frozenset()  # links to do without
@@ -82,9 +87,6 @@ class ControlState:
         self.bounds: dict[str, int] = {}  # what room switches turned out to have
         self.subscriptions: dict[str, Interest] = {}
         self.advertisements: dict[str, Interest] = {}
-        self.sets = HostPlaces()
-        if self.labelled:
-            self.sets = self.sets.extended(topology)
         self._tables = self._made_tables()
 
     def step(self, requests: Sequence[Request]) -> Outcome:
@@ -184,17 +186,16 @@ class ControlState:
         given; the first time, when nothing is built on them yet, they are made anew. Switches that no link leads to are
         served for themselves.
         """
+        if self.labelled:
+            self.sets = self.sets.extended(topology)
         if trees is None and not self.found and not self._touched:
-            several = len(self.trees) > 1
-            self.trees = TreeMap.over(topology, self.partitions) if several else self._one_tree(topology)
+            self.trees = self._own_trees(topology, self.partitions)
         there = edges_of(topology)
         self.down, self.fenced = self.down & there, self.fenced & there
         if trees is None:
             gone = tree_edges(self.trees) - there
             trees = mended(extended(self.trees, topology), topology, self.down | gone, self.fenced | gone)
         self.found, self.topology, self.trees = True, topology, trees
-        if self.labelled:
-            self.sets = self.sets.extended(topology)
         self.bounds = {switch: room for switch, room in self.bounds.items() if switch in topology.switches}
         room = self.settings.room(topology)
         if self.bloom is not None:
@@ -319,6 +320,19 @@ class ControlState:
         assert not isinstance(tables, FittedTables | DecidedElsewhere), "packets are labelled"
         return tables
 
+    @property
+    def set_trees(self) -> SetTrees:
+        """The trees of sets of hosts, where packets name their receivers."""
+        return SetTrees.first_of(self.trees, self.sets.spread)
+
+    def begin_with_sets(self, sets: HostPlaces) -> None:
+        """Have hosts in sets as somebody has chosen, before anything is built on them: trees follow as well."""
+        assert not self.found, "trees follow the sets"
+        self.sets = sets.extended(self.topology)
+        if sets.spread > 1 and not self.mixed:
+            self.trees = self._own_trees(self.topology)
+        self.recall_sets(sets)
+
     def recall_sets(self, sets: HostPlaces) -> None:
         """Have hosts in the sets that they were in before, while nothing was asked for yet."""
         assert not self._touched, "tables follow the sets"
@@ -393,7 +407,7 @@ class ControlState:
         """The same where packets name their receivers."""
         return LabelView(
             self.topology,
-            self.trees.trees[0],
+            self.set_trees,
             self.labels,
             self.plan.schema,
             tables,
@@ -428,12 +442,19 @@ class ControlState:
         if self.settings.bloom is not None:
             return BloomLabelledTables(self.topology, self.trees, self.settings.bloom, self.plan.schema, room)
         if self.labelled and not self.mixed:
-            return LabelledTables(self.topology, self.trees, self.labels, room, policy)
+            return LabelledTables(self.topology, self.trees, self.labels, room, policy, self.sets.spread)
         compiler = Compiler(self.topology, self.trees, self.settings.tables)
         if not self.labelled:
             return FittedTables(compiler, room)
-        labels = LabelledTables(self.topology, self.trees, self.labels, room, policy)
+        labels = LabelledTables(self.topology, self.trees, self.labels, room, policy, self.sets.spread)
         return MixedTables(compiler, labels, self.labels_events_of)
+
+    def _own_trees(self, topology: Topology, partitions: Sequence[Dz] = ()) -> TreeMap:
+        """Trees for a network on which nothing is built yet: of sets of hosts that have some, of partitions, or one."""
+        if self.sets.spread > 1 and not self.mixed:
+            sets = SetTrees.over(topology, self.sets.sets, self.sets.spread)
+            return TreeMap(tuple(zip(Division.even(len(sets)).partitions, sets.trees, strict=True)))
+        return TreeMap.over(topology, partitions) if len(partitions) > 1 else self._one_tree(topology)
 
     def _one_tree(self, topology: Topology) -> TreeMap:
         """One tree for all; what is the owner's and what is not are parts of their own, so that no entry is in both."""

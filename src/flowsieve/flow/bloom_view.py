@@ -40,9 +40,11 @@ class BloomView(OnTree):
     def topology(self) -> Topology:
         return self.labelling.topology
 
-    @property
-    def tree(self) -> SpanningTree:
+    def tree_to(self, host: str) -> SpanningTree:
         return self.labelling.tree
+
+    def names(self, label: Label, host: str) -> bool:
+        return True  # whom a filter's bits are for, they do not say
 
     @property
     def group(self) -> Prefix:

@@ -14,6 +14,7 @@ from flowsieve.flow.others import Others
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.header.address import Prefix
 from flowsieve.header.receivers import ReceiverLabels
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
@@ -26,12 +27,10 @@ class Label(NamedTuple):
 
 
 class TreeView(Protocol):
-    """What all such views tell, whatever labels say; they go along one tree."""
+    """What all such views tell, whatever labels say."""
 
     @property
     def topology(self) -> Topology: ...
-    @property
-    def tree(self) -> SpanningTree: ...
     @property
     def schema(self) -> Schema: ...
     @property
@@ -65,6 +64,12 @@ class TreeView(Protocol):
     def may_send(self, publisher: str, host: str) -> bool:
         """Whether the operator lets one host address another; its port drops what it may not send."""
 
+    def tree_to(self, host: str) -> SpanningTree:
+        """The tree along which packets for a host go."""
+
+    def names(self, label: Label, host: str) -> bool:
+        """Whether a packet may be for a host."""
+
     def way(self, publisher: str, host: str) -> list[tuple[str, int]]:
         """The switches from one host to another on the tree, each with the port that it sends out of."""
 
@@ -82,7 +87,7 @@ class OnTree:
 
     def way(self: TreeView, publisher: str, host: str) -> list[tuple[str, int]]:
         ends = self.topology.hosts
-        path = self.tree.path(ends[publisher], ends[host])
+        path = self.tree_to(host).path(ends[publisher], ends[host])
         return [
             (switch, self.topology.port(switch, to))
             for switch, to in zip(path, (*path[1:], host), strict=True)
@@ -95,7 +100,7 @@ class LabelView(OnTree):
     nothing. `gates` are the ports of hosts that are held to the `policy`, as far as they are known."""
 
     topology: Topology
-    tree: SpanningTree
+    trees: SetTrees
     labels: ReceiverLabels
     schema: Schema
     tables: Mapping[str, tuple[Flow, ...]]
@@ -112,6 +117,12 @@ class LabelView(OnTree):
 
     def may_send(self, publisher: str, host: str) -> bool:
         return self.policy.allows(publisher, host)
+
+    def tree_to(self, host: str) -> SpanningTree:
+        return self.trees.of_set(self.labels.place(host).set)
+
+    def names(self, label: Label, host: str) -> bool:
+        return host in self.labels.receivers(label.destination)
 
     @property
     def group(self) -> Prefix:

@@ -24,12 +24,14 @@ class HostPlaces:
     """Hosts in sets that are numbered with so many bits, beside which an address has room for so many hosts.
 
     A host that is found later gets the next place that is free: whatever was sent before is for the same hosts still.
-    Where somebody has chosen the sets (`chosen`), hosts have their places in them before they are found.
+    Where somebody has chosen the sets (`chosen`), hosts have their places in them before they are found. There are
+    trees for `spread` sets, over which hosts are spread evenly as far as they come together.
     """
 
     sets: tuple[tuple[str, ...], ...] = ()
     number_bits: int = 0
     address_bits: int = 112  # behind the tag
+    spread: int = 1
     _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -42,20 +44,22 @@ class HostPlaces:
         object.__setattr__(self, "_numbers", numbers)
 
     @classmethod
-    def chosen(cls, sets: Sequence[Sequence[str]], hosts: int, address_bits: int = 112) -> HostPlaces:
+    def chosen(
+        cls, sets: Sequence[Sequence[str]], hosts: int, address_bits: int = 112, spread: int = 1
+    ) -> HostPlaces:
         """Places in sets that somebody has chosen, in a network that begins with so many hosts.
 
         What is too much for a set beside the sets' numbers has no place in it: such a host gets one when it is found.
         """
         there = max(hosts, sum(map(len, sets)))
-        bits = max(cls(address_bits=address_bits)._bits_for(2 * there), (len(sets) - 1).bit_length())
+        bits = max(cls(address_bits=address_bits, spread=spread)._bits_for(2 * there), _numbered(len(sets)))
         room = address_bits - bits
         if len(sets) * room > MOST_NUMBERS:
             raise BadInput(
                 f"hosts are in {len(sets):,} sets; a controller serves {MOST_NUMBERS // room} at most, with up to "
                 f"{room} hosts each"
             )
-        return cls(tuple(tuple(row[:room]) for row in sets), bits, address_bits)
+        return cls(tuple(tuple(row[:room]) for row in sets), bits, address_bits, spread)
 
     def begin_with(self, sets: Sequence[Sequence[str]]) -> bool:
         """Whether hosts are where these sets say, as far as there is room for them; others may have come later."""
@@ -66,7 +70,8 @@ class HostPlaces:
 
     def extended(self, topology: Topology) -> HostPlaces:
         """The same, and places for the hosts of a network that have none yet: in the set with most hosts of its switch
-        among those that have room, the first of them, or else in a new one.
+        among those that have room, the first of them, or else in a new one. A set of several that have trees of their
+        own has room for its share of all hosts, and for half as many again that come later to a switch of its hosts.
 
         How many bits number the sets is decided when the first hosts come, with room for as many again.
         """
@@ -84,10 +89,15 @@ class HostPlaces:
         room = self.address_bits - bits
         rows = [list(row) for row in self.sets]
         near = [Counter(map(topology.hosts.get, row)) for row in rows]
+        share = room if self.spread == 1 else min(room, -(-(len(known) + len(new)) // self.spread))
         for host in new:
             switch = topology.hosts[host]
-            roomy = [at for at, row in enumerate(rows) if len(row) < room]
-            at = max(roomy, key=lambda at: near[at][switch]) if roomy else len(rows)
+            mates = [there[switch] for there in near]
+            roomy = [at for at, row in enumerate(rows) if len(row) < share]
+            if known and len(rows) >= self.spread and not any(mates[at] for at in roomy):
+                more = min(room, share + share // 2)
+                roomy = [at for at, row in enumerate(rows) if mates[at] and len(row) < more] or roomy
+            at = max(roomy, key=mates.__getitem__) if roomy else len(rows)
             if not roomy:
                 rows.append([])
                 near.append(Counter())
@@ -101,23 +111,47 @@ class HostPlaces:
             )
         return replace(self, sets=tuple(map(tuple, rows)), number_bits=bits)
 
+    def set_of(self, host: str) -> int:
+        """The number of the set that a host is in."""
+        return self._numbers[host] // (self.address_bits - self.number_bits)
+
     def number(self, host: str) -> int:
         """The number of a host: its bit, counted from the right, behind those of the sets before its own."""
         return self._numbers[host]
 
     def _bits_for(self, hosts: int) -> int:
-        for bits in range(LEAST_NUMBER_BITS, MOST_NUMBER_BITS + 1):
+        """How many bits number the sets of so many hosts."""
+        for bits in range(max(LEAST_NUMBER_BITS, _numbered(self.spread)), MOST_NUMBER_BITS + 1):
             if hosts <= (self.address_bits - bits) << bits:
                 return bits
         raise BadTopology(f"labels cannot name {hosts // 2:,} hosts")
 
     def to_json(self) -> list[object]:
-        return [self.number_bits, [list(row) for row in self.sets]]
+        spread = [] if self.spread == 1 else [self.spread]
+        return [self.number_bits, [list(row) for row in self.sets], *spread]
 
     @classmethod
     def from_json(cls, data: Sequence[object]) -> HostPlaces:
         """What `to_json` wrote down."""
-        bits, sets = data
-        if not isinstance(bits, int) or not isinstance(sets, list):
+        bits, sets, spread = data if len(data) == 3 else (*data, 1)
+        if not isinstance(bits, int) or not isinstance(sets, list) or not isinstance(spread, int):
             raise ValueError(f"{data!r} are no sets of hosts")
-        return cls(tuple(tuple(map(str, row)) for row in sets), bits)
+        return cls(tuple(tuple(map(str, row)) for row in sets), bits, spread=spread)
+
+
+def most_spread(address_bits: int = 112) -> int:
+    """Over how many sets hosts can be spread, such that a matcher can tell all their numbers apart.
+
+    >>> most_spread()
+    19
+    """
+    return max(
+        sets
+        for sets in range(1, 1 << MOST_NUMBER_BITS)
+        if sets * (address_bits - max(LEAST_NUMBER_BITS, _numbered(sets))) <= MOST_NUMBERS
+    )
+
+
+def _numbered(sets: int) -> int:
+    """How many bits number so many sets."""
+    return max(0, sets - 1).bit_length()

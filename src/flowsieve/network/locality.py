@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
@@ -25,13 +27,20 @@ def hosts_by_locality(topology: Topology, tree: SpanningTree) -> tuple[str, ...]
     return tuple(found)
 
 
-def sets_by_locality(topology: Topology, tree: SpanningTree, most: int) -> tuple[tuple[str, ...], ...]:
+def sets_by_locality(
+    topology: Topology, tree: SpanningTree, most: int, least_sets: int = 1
+) -> tuple[tuple[str, ...], ...]:
     """The hosts in sets of so many at most, neighbours on the tree together.
 
     All but the last are full: an event is sent once for each set in which it is wanted, and rarely for a small one.
+    Where several sets are asked for, they are of one size, give or take a host, since each has a tree to load.
     """
     hosts = hosts_by_locality(topology, tree)
-    return tuple(hosts[at : at + most] for at in range(0, len(hosts), most))
+    if least_sets == 1 or not hosts:
+        return tuple(hosts[at : at + most] for at in range(0, len(hosts), most))
+    number = min(len(hosts), max(least_sets, -(-len(hosts) // most)))
+    ends = [len(hosts) * at // number for at in range(number + 1)]
+    return tuple(hosts[low:high] for low, high in pairwise(ends))
 
 
 def _hosts_at(topology: Topology, switch: str) -> list[str]:

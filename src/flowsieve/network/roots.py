@@ -7,7 +7,7 @@ paths are exactly equal and the choice does not depend on the order of additions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -19,6 +19,8 @@ EVERY_ROOT = 300  # up to this many switches every one is tried as a root
 CANDIDATES = 64  # beyond, this many are
 SAMPLE = 32  # and chosen by their distance to this many switches with hosts
 STRETCH = 1.25  # how much longer than the shortest the mean path of a tree that shares load may be
+ANYWHERE = 0.01  # the share of load that is thought to be between any two switches
+SETS_AT_ONCE = 64  # whose loads are worked out together
 NS_PER_MS = 1_000_000
 
 
@@ -150,15 +152,64 @@ def spread_roots(mesh: Mesh, traffic: Sequence[float]) -> list[RootedTree]:
     total = np.zeros(loads.shape[1])
     chosen: dict[int, RootedTree] = {}
     for part in sorted(range(len(traffic)), key=lambda part: -traffic[part]):
-        pick = 0
-        if chosen:
-            after = traffic[part] * loads + total
-            busiest = after.max(axis=1, initial=0)
-            # Where the busiest link stays as it is, evenness decides; among equals the better tree comes first.
-            pick = int(np.lexsort(((after**2).sum(axis=1), busiest))[0])
+        pick = _least_busy(total, traffic[part] * loads) if chosen else 0
         total += traffic[part] * loads[pick]
         chosen[part] = short[pick].tree
     return [chosen[part] for part in range(len(traffic))]
+
+
+def spread_to_receivers(mesh: Mesh, receivers: NDArray[np.int64]) -> list[RootedTree]:
+    """A tree for each set of hosts, along which all others send to it, so that they share the load.
+
+    `receivers` has a row for each set: how many of its hosts each switch has. The largest set has its best tree, then
+    each in turn the one that leaves the busiest link of all least busy; paths to a set are at most `STRETCH` times as
+    long as on its best tree. A little of the load is thought to be between any two switches, since hosts may be found
+    later: else few hosts would not tell trees apart.
+    """
+    trees = [candidate.tree for candidate in rank_roots(mesh)]
+    bare = replace(mesh, weight=(1,) * len(mesh.names))
+    anywhere = np.stack([pair_loads(bare, tree) for tree in trees]) * (ANYWHERE / len(mesh.names) ** 2)
+    latency_ns = np.array(mesh.latency_ns, dtype=np.float64)
+    order = np.argsort(-receivers.sum(axis=1), kind="stable")
+    total = np.zeros(len(latency_ns))
+    chosen: dict[int, RootedTree] = {}
+    for first in range(0, len(order), SETS_AT_ONCE):
+        some = order[first : first + SETS_AT_ONCE]
+        at_once = np.stack([receiver_loads(mesh, tree, receivers[some]) for tree in trees])
+        for at, part in enumerate(some.tolist()):
+            lengths = at_once[:, at] @ latency_ns
+            loads = at_once[:, at] + anywhere * (sum(mesh.weight) * int(receivers[part].sum()))
+            short = np.flatnonzero(lengths <= STRETCH * lengths.min())
+            if chosen:
+                pick = int(short[_least_busy(total, loads[short])])
+            else:
+                pick = int(np.lexsort((loads.sum(axis=1), lengths))[0])
+            total += loads[pick]
+            chosen[part] = trees[pick]
+    return [chosen[part] for part in range(len(receivers))]
+
+
+def receiver_loads(mesh: Mesh, tree: RootedTree, receivers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each set of hosts and each link, how many pairs of any host and one of the set the tree joins over it."""
+    sent, wanted = np.array(mesh.weight, dtype=np.float64), receivers.T.astype(np.float64)
+    senders, hosts = sent.sum(), wanted.sum(axis=0)
+    loads = np.zeros((len(receivers), len(mesh.latency_ns)))
+    for at in reversed(tree.order):
+        if at != tree.root:
+            above = tree.parent[at]
+            sent[above] += sent[at]
+            wanted[above] += wanted[at]
+            loads[:, tree.uplink[at]] = sent[at] * (hosts - wanted[at]) + (senders - sent[at]) * wanted[at]
+    return loads
+
+
+def _least_busy(total: NDArray[np.float64], loads: NDArray[np.float64]) -> int:
+    """Which of some loads to add, so that the busiest link of all is least busy.
+
+    Where the busiest link stays as it is, evenness decides; among equals the better tree comes first.
+    """
+    after = loads + total
+    return int(np.lexsort(((after**2).sum(axis=1), after.max(axis=1, initial=0)))[0])
 
 
 def _promising(mesh: Mesh) -> list[int]:

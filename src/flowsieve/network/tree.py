@@ -76,7 +76,7 @@ class SpanningTree:
             raise BadTopology(
                 f"switch {root!r} is cut off from the main part of the network, so no tree grows from it"
             )
-        return _named(mesh, shortest_paths(mesh, mesh.names.index(root)))
+        return named_tree(mesh, shortest_paths(mesh, mesh.names.index(root)))
 
     def neighbours(self, switch: str) -> tuple[str, ...]:
         """Those one step away on the tree: the parent first, then the children."""
@@ -126,7 +126,7 @@ class SpanningTree:
 def center_tree(topology: Topology) -> SpanningTree:
     """The shortest-path tree with the shortest mean path between two hosts (or switches, without hosts)."""
     mesh = Mesh.of(topology)
-    return _named(mesh, rank_roots(mesh)[0].tree)
+    return named_tree(mesh, rank_roots(mesh)[0].tree)
 
 
 def endpoints_behind(topology: Topology, tree: SpanningTree, switch: str, port: int) -> frozenset[str]:
@@ -187,7 +187,7 @@ class TreeMap:
         """
         mesh = Mesh.of(topology)
         rooted = spread_roots(mesh, traffic or [1.0] * len(parts))
-        named = {tree.root: _named(mesh, tree) for tree in rooted}
+        named = {tree.root: named_tree(mesh, tree) for tree in rooted}
         return cls(tuple((dz, named[tree.root]) for dz, tree in zip(parts, rooted, strict=True)))
 
     def tree_of(self, dz: Dz) -> SpanningTree:
@@ -249,7 +249,8 @@ def check_partition(ordered: list[Dz]) -> None:
         raise BadPlan(f"{wrong} these leave a gap at its end" if ordered else f"{wrong} there are none")
 
 
-def _named(mesh: Mesh, tree: RootedTree) -> SpanningTree:
+def named_tree(mesh: Mesh, tree: RootedTree) -> SpanningTree:
+    """A tree by the names of its switches."""
     names = mesh.names
     return SpanningTree(
         names[tree.root], {names[at]: names[tree.parent[at]] for at in tree.order if at != tree.root}

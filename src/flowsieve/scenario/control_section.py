@@ -1,4 +1,7 @@
-"""How the work of control is divided, from `[control]`: partitions of the space, and configurators that own them."""
+"""How the work of control is divided, from `[control]`: partitions of the space, and configurators that own them.
+
+Where packets name their receivers, a partition is a set of hosts.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import replace
 
 from flowsieve.config.toml import Section
 from flowsieve.control.partitions.division import MOST_PARTITIONS, Division
-from flowsieve.scenario.index_section import IndexSection
+from flowsieve.scenario.index_section import IndexSection, LabelSection, ReceiverSection
 from flowsieve.scenario.network_section import Network
 
 CONTROL = "control"
@@ -36,7 +39,7 @@ def read_sharing(top: Section) -> tuple[int | None, int]:
 
 
 def divided(top: Section, network: Network, index: IndexSection) -> Network:
-    """The network with its space divided as the section says; labels are not divided, since nothing changes them."""
+    """The network with its space divided as the section says, and the hosts of labels beside dz in as many sets."""
     partitions, configurators = read_sharing(top)
     if "trees" in top.section("network") and partitions is not None:
         top.section(CONTROL).wrong(
@@ -45,7 +48,16 @@ def divided(top: Section, network: Network, index: IndexSection) -> Network:
     check_division(top, partitions or configurators, index)
     check_room(top, partitions, configurators, network.capacity)
     trees = partition_count(partitions, configurators, network.trees, index.plan.bits)
-    return replace(network, trees=trees, configurators=configurators)
+    return replace(network, trees=trees, configurators=configurators, host_sets=partitions or 1)
+
+
+def parted(top: Section, network: Network, index: LabelSection) -> Network:
+    """The network with its hosts in as many sets as the section says, where packets say for which set they are.
+
+    Whoever decides on them decides nothing more: no request changes a table, so that one process will do.
+    """
+    partitions, _ = read_sharing(top)
+    return replace(network, host_sets=partitions or 1) if isinstance(index, ReceiverSection) else network
 
 
 def check_division(top: Section, partitions: int, index: IndexSection) -> None:

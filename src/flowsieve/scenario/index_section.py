@@ -106,8 +106,8 @@ class LabelSection(ABC):
         """Any filter will do: it has no dz."""
 
     @abstractmethod
-    def fixed_entries(self, topology: Topology) -> dict[str, int]:
-        """How many entries each switch has whatever is subscribed."""
+    def fixed_entries(self, topology: Topology, host_sets: int = 1) -> dict[str, int]:
+        """How many entries each switch has whatever is subscribed, with hosts in so many sets at least."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,14 @@ class ReceiverSection(LabelSection):
     sets: HostSets | None = None
     meaning: ClassVar[str] = "labels that name receivers"
 
-    def labelling(self, topology: Topology) -> Labelling:
-        """The bits of a network's hosts; without sets, neighbours share one."""
-        return Labelling.make(topology) if self.sets is None else Labelling.make(topology, self.sets.assign)
+    def labelling(self, topology: Topology, host_sets: int = 1) -> Labelling:
+        """The bits of a network's hosts; without sets, neighbours share one. Several have trees of their own."""
+        assign = None if self.sets is None else self.sets.assign
+        return Labelling.make(topology, assign, partitions=host_sets)
 
-    def fixed_entries(self, topology: Topology) -> dict[str, int]:
-        return {switch: len(table) for switch, table in self.labelling(topology).tables().items()}
+    def fixed_entries(self, topology: Topology, host_sets: int = 1) -> dict[str, int]:
+        tables = self.labelling(topology, host_sets).tables()
+        return {switch: len(table) for switch, table in tables.items()}
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class BloomSection(LabelSection):
         """The same for a controller."""
         return BloomSettings(self.labels, self.copies, self.sample)
 
-    def fixed_entries(self, topology: Topology) -> dict[str, int]:
+    def fixed_entries(self, topology: Topology, host_sets: int = 1) -> dict[str, int]:
         tables = BloomLabelling.make(topology, self.labels).tables({})
         return {switch: len(table) for switch, table in tables.items()}
 

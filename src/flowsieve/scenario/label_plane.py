@@ -32,7 +32,8 @@ class LabelPlane:
     columns = ("src", "dst")
 
     def __init__(self, scenario: Scenario, index: ReceiverSection, switches: Switches) -> None:
-        self.controller = LabelController(index.labelling(scenario.topology), scenario.schema, switches)
+        labelling = index.labelling(scenario.topology, scenario.host_sets)
+        self.controller = LabelController(labelling, scenario.schema, switches)
         self.controller.repair()
 
     @property
@@ -75,5 +76,5 @@ class LabelPlane:
         )
 
     def figures(self) -> dict[str, Any]:
-        labels = self.controller.labelling.labels
-        return {"bits": labels.bits, "coarsened": {}, "sets": len(labels.sets)}
+        labels, trees = self.controller.labelling.labels, self.controller.labelling.trees
+        return {"bits": labels.bits, "coarsened": {}, "sets": len(labels.sets), "set_trees": len(trees)}

@@ -120,4 +120,6 @@ class MixedPlane:
 
     def figures(self) -> dict[str, Any]:
         hosts = sum(map(self._labelled.hold, self._scenario.topology.hosts))
-        return self._dz.figures() | {"sets": self._labels.figures()["sets"], "label_hosts": hosts}
+        labels = self._labels.figures()
+        named = {key: labels[key] for key in ("sets", "set_trees")}
+        return self._dz.figures() | named | {"label_hosts": hosts}

@@ -24,7 +24,8 @@ class Network:
     """A topology and how tables are made on it.
 
     `capacity` is None where tables have no bound, `tables` where their kind is left to the control plane. `trees` are
-    as many as there are partitions of the space, which so many `configurators` share.
+    as many as there are partitions of the space, which so many `configurators` share. Where packets name receivers,
+    these are in `host_sets` at least, if that is more than one, each with a tree of its own.
     """
 
     topology: Topology
@@ -32,6 +33,7 @@ class Network:
     tables: Tables | None
     trees: int
     configurators: int = 1
+    host_sets: int = 1
 
 
 def read_network(top: Section, switches: Iterable[str] | None = None) -> Network | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, overload
 
@@ -16,7 +16,7 @@ from flowsieve.flow.tables.compiler import Side
 from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.index.plan import IndexPlan
 from flowsieve.network.topology import Topology
-from flowsieve.scenario.control_section import CONTROL, KEYS, divided, read_sharing
+from flowsieve.scenario.control_section import CONTROL, KEYS, divided, parted, read_sharing
 from flowsieve.scenario.index_section import (
     IndexSection,
     LabelSection,
@@ -126,8 +126,8 @@ def read_scenario(path: str | Path, *, network: bool = True) -> Scenario | Index
         if index.labels is not None:
             check_label_room(top, wires, index.labels)
     elif isinstance(index, LabelSection) and wires is not None:
+        wires = parted(top, wires, index)
         check_labels(top, wires, index)
-        read_sharing(top)
     mistakes.check()
     assert index is not None
     if not network:
@@ -142,8 +142,10 @@ def read_workload(path: str | Path) -> Scenario:
     top = Section.read(Path(path), mistakes)
     top.only(PARTS)
     schema, wires, files = read_schema(top), read_network(top), list(_step_files(top))
+    partitions, _ = read_sharing(top)
     mistakes.check()
     assert schema is not None and wires is not None
+    wires = replace(wires, host_sets=partitions or 1)
     return _with_steps(wires, ReceiverSection(top.path, schema, RECEIVERS), files, mistakes)
 
 
@@ -201,10 +203,13 @@ def check_trees(top: Section, wires: Network, index: IndexSection) -> None:
 
 
 def check_labels(top: Section, wires: Network, index: LabelSection) -> None:
-    """Labels take one tree, and room for themselves."""
+    """Labels take one tree, or one for each set of hosts, and room for themselves."""
     section, named = top.section("network"), index.meaning
     if wires.trees > 1:
-        section.wrong("trees", f"trees is {wires.trees}; {named} go along one tree; right is 1")
+        right = (
+            "right is 1, or partitions in [control]" if isinstance(index, ReceiverSection) else "right is 1"
+        )
+        section.wrong("trees", f"trees is {wires.trees}; {named} go along one tree; {right}")
     if wires.tables is not None:
         section.wrong("tables", f"tables means nothing with {named}; right is without it")
     check_label_room(top, wires, index)
@@ -214,13 +219,15 @@ def check_label_room(top: Section, wires: Network, index: LabelSection) -> None:
     """A switch has a table for each port that leads to hosts, and so many entries whatever is subscribed."""
     section, named = top.section("network"), index.meaning
     with top.section("index").kept("sets") if "sets" in top.section("index") else section.kept("hosts"):
-        entries = index.fixed_entries(wires.topology)
+        entries = index.fixed_entries(wires.topology, wires.host_sets)
         fullest = max(entries, key=lambda switch: entries[switch], default="")
         if wires.capacity is not None and entries and entries[fullest] > wires.capacity:
+            fewer = "fewer partitions in [control], " if wires.host_sets > 1 else ""
             section.wrong(
                 "table_capacity",
                 f"table_capacity is {wires.capacity}; {named} take {entries[fullest]} entries at "
-                f"switch {shown(fullest)}, whatever is subscribed; right is so many, or header 'ipv6' in [index]",
+                f"switch {shown(fullest)}, whatever is subscribed; right is so many, {fewer}or header 'ipv6' in "
+                "[index]",
             )
 
 

@@ -21,9 +21,11 @@ from flowsieve.flow.punt import Punt, host_ports, link_ports, with_ports
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.compiler import Tables
 from flowsieve.header.address import Prefix
+from flowsieve.header.receivers import HEADER as RECEIVERS
 from flowsieve.header.tag import LABEL_HEADERS
 from flowsieve.index.plan import plan_to_json
 from flowsieve.index.sample import Resampler
+from flowsieve.network.host_places import most_spread
 from flowsieve.network.port_numbers import Numbers
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
@@ -191,7 +193,7 @@ class Config:
             bloom=index.bloom,
             elsewhere=self.control.shared_out,
         )
-        if trees is None and self.partitions > 1:
+        if trees is None and self.partitions > 1 and index.header not in LABEL_HEADERS:
             trees = partition_trees(topology, self.partitions, settings.sample)
         return ControlState(topology, index.plan, trees, settings)
 
@@ -206,8 +208,20 @@ class Config:
         return partition_count(control.partitions, control.configurators, trees, self.index.plan.bits)
 
     @property
+    def host_sets(self) -> int:
+        """Into how many sets of hosts, each with a tree of its own, a controller without a past puts receivers; those
+        that are chosen are so many at least."""
+        named = self.index.header == RECEIVERS or self.index.label_hosts is not None
+        if not named or self.control.partitions in (None, 1):
+            return 1
+        chosen = () if self.index.sets is None else self.index.sets.sets
+        return max(self.control.partitions or 1, len(chosen))
+
+    @property
     def alone(self) -> Config:
         """The same for a controller that decides on all tables itself."""
+        if not self.control.shared_out:
+            return self
         return replace(self, control=replace(self.control, partitions=self.partitions, configurators=1))
 
     def base(self, topology: Topology) -> str:
@@ -255,6 +269,7 @@ def read_config(path: Path) -> Config:
     else:
         network = read_network(top) if "network" in top else None
     if index is not None and network is not None:
+        network = replace(network, host_sets=control.partitions or 1)
         chosen = index.sets if network.topology.hosts else None  # else it is not known yet who is there
         if index.header in LABEL_HEADERS:
             check_labels(top, network, labels_of(index, chosen))
@@ -282,11 +297,18 @@ def read_config(path: Path) -> Config:
 
 
 def _check_control(top: Section, control: ControlSettings, index: IndexSection) -> None:
-    section = top.section(CONTROL)
-    if index.header in LABEL_HEADERS or index.label_hosts is not None:
-        if control.shared_out:
-            right = "right is configurators = 1"
-            section.wrong("configurators", f"configurators decide where packets go by dz alone; {right}")
+    section, labelled = top.section(CONTROL), index.header in LABEL_HEADERS
+    if control.shared_out and (labelled or index.label_hosts is not None):
+        right = "right is configurators = 1"
+        section.wrong("configurators", f"configurators decide where packets go by dz alone; {right}")
+    said, most = control.partitions or 1, 1 if index.bloom is not None else most_spread()
+    if said > most and (labelled or index.label_hosts is not None):
+        one_tree = (
+            "labels that are Bloom filters go along one tree; right is 1, or header 'receivers' in [index]"
+        )
+        many = f"a controller has receivers in {most} sets at most, each with a tree of its own; right is so many"
+        section.wrong("partitions", f"partitions is {said}; {one_tree if index.bloom is not None else many}")
+    if labelled:
         return
     check_division(top, control.partitions or control.configurators, index)
     check_room(

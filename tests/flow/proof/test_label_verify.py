@@ -26,6 +26,7 @@ from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
 from flowsieve.index.dzset import WHOLE
 from flowsieve.network.generators import fat_tree
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
@@ -33,7 +34,7 @@ SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 9}, "s": {"type": "
 RING = Topology.make(
     [("s1", "s2"), ("s2", "s3"), ("s3", "s1")], {"h1": "s1", "h2": "s2", "h3": "s3", "h4": "s3"}
 )
-TREE = SpanningTree("s1", {"s2": "s1", "s3": "s1"})
+TREE = SetTrees((SpanningTree("s1", {"s2": "s1", "s3": "s1"}),))
 LABELLING = Labelling(RING, TREE, ReceiverLabels(POOLS["receivers"][0], (("h1", "h2", "h3", "h4"),)))
 TABLES = LABELLING.tables()
 Change = Callable[[Flow], Flow | None]
@@ -45,7 +46,7 @@ def interest(name: str, host: str, text: str) -> Interest:
 
 VIEW = LabelView(
     RING,
-    LABELLING.tree,
+    LABELLING.trees,
     LABELLING.labels,
     SCHEMA,
     TABLES,
@@ -74,7 +75,7 @@ def test_tables_as_they_are_made_hold() -> None:
 def test_a_large_network_is_proved_at_once() -> None:
     labelling = Labelling.make(fat_tree(4, 200))
     tables = labelling.tables()
-    view = LabelView(labelling.topology, labelling.tree, labelling.labels, SCHEMA, tables, [], [])
+    view = LabelView(labelling.topology, labelling.trees, labelling.labels, SCHEMA, tables, [], [])
     assert len(labelling.labels.sets) == 2
     assert verify_labels(view) == Verdict()
     switch = "c0" if tables["c0"] else next(switch for switch in tables if tables[switch])
@@ -289,3 +290,27 @@ def test_a_host_that_may_not_be_addressed_is_owed_nothing_and_ports_are_held_to_
     assert [(each.host, each.why) for each in forbidden.missed] == [
         ("h3", "the operator's policy does not let h2 address h3")
     ]
+
+
+def test_labels_of_each_set_are_proved_and_explained_along_its_own_tree() -> None:
+    sets = ReceiverLabels(POOLS["receivers"][0], (("h1", "h3"), ("h2", "h4")))
+    trees = SetTrees(
+        (SpanningTree("s1", {"s2": "s1", "s3": "s1"}), SpanningTree("s2", {"s1": "s2", "s3": "s2"}))
+    )
+    labelling = Labelling(RING, trees, sets)
+    tables = labelling.tables()
+    wants = [interest("near", "h3", "a > 3"), interest("far", "h4", "a > 3")]
+    view = replace(VIEW, trees=trees, labels=sets, tables=tables, subscriptions=wants)
+    assert verify_labels(view) == Verdict()
+    told = explain_labels(view, "h2", {"a": 4, "s": "x"})
+    assert set(told.delivered) == {"h3", "h4"}
+    ways = {
+        text: [(hop.switch, hop.subscriptions) for hop in told.hops if hop.dst == text]
+        for text in sets.texts(["h3", "h4"])
+    }
+    assert [*ways.values()] == [
+        [("s2", ("near",)), ("s1", ("near",)), ("s3", ("near",))],
+        [("s2", ("far",)), ("s3", ("far",))],
+    ]
+    swapped = replace(view, trees=SetTrees(trees.trees[::-1]))
+    assert verify_labels(swapped).strays > 0

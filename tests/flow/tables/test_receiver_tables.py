@@ -11,6 +11,7 @@ from flowsieve.flow.tables.receiver_tables import labelled_ports
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.header.tag import POOLS
 from flowsieve.network.generators import fat_tree, random_connected, star
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree, center_tree, endpoints_behind
 
@@ -62,7 +63,7 @@ def test_entries_are_two_for_each_port_and_set_and_one_for_each_set() -> None:
     labelling = Labelling.make(topology)
     assert len(labelling.labels.sets) == 3
     for switch, table in labelling.tables().items():
-        ports = labelled_ports(topology, labelling.tree)[switch]
+        ports = labelled_ports(topology, labelling.trees.of_set(0))[switch]
         pairs = sum(bool(port.hosts & set(row)) for port in ports for row in labelling.labels.sets)
         assert len(table) == 2 * pairs + 3
         # A packet is handed over when all that it will meet is there.
@@ -87,7 +88,7 @@ def test_more_ports_than_tables_are_refused() -> None:
 def test_every_host_on_the_tree_has_a_bit_and_no_other() -> None:
     tree, tag = center_tree(LINE), POOLS["receivers"][0]
     with pytest.raises(BadInput, match="host 'c' has no bit though the tree reaches it"):
-        Labelling(LINE, tree, ReceiverLabels(tag, (("a", "b"),)))
+        Labelling(LINE, SetTrees((tree,)), ReceiverLabels(tag, (("a", "b"),)))
     apart = Topology.make([("s1", "s2")], {"a": "s1", "z": "s3"}, ["s1", "s2", "s3"])
     assert Labelling.make(apart).labels.sets == (("a",),)
     assert Labelling.make(apart).tables()["s3"] == ()

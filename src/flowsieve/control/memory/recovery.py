@@ -161,7 +161,7 @@ def replay(state: ControlState, ledger: Ledger, entry: Entry) -> ControlState:
         case Found(topology):
             state.grow(topology)
         case Placed(places):
-            state.recall_sets(places)
+            state.begin_with_sets(places)
         case Promised(seconds):
             ledger.promise(seconds)
         case Keyed(stage, at):

@@ -63,12 +63,18 @@ def _hops(view: TreeView, host: str, label: Label, wanted: list[Interest]) -> It
                 each.id
                 for to in out
                 for each in wanted
-                if each.endpoint in endpoints_behind(topology, view.tree, switch, topology.port(switch, to))
+                if view.names(label, each.endpoint) and _behind(view, switch, to, each.endpoint)
             )
             yield Hop(switch, came_from, text, flow, out, served, notes)
             arrivals.extend((to, switch, hops + 1) for to in out if to not in topology.attached)
         if not sending:
             yield Hop(switch, came_from, text, flows[-1] if flows else None, (), ())
+
+
+def _behind(view: TreeView, switch: str, near: str, host: str) -> bool:
+    """Whether a host is behind a neighbour of a switch, on the tree along which packets for it go."""
+    port = view.topology.port(switch, near)
+    return host in endpoints_behind(view.topology, view.tree_to(host), switch, port)
 
 
 def _sent(

@@ -1,9 +1,9 @@
 """A proof, over all sets of receivers, that tables for labels deliver to these and to nobody else.
 
 For each switch, port and set of hosts it is worked out which of all labels are sent out of the port. That has to be
-exactly those that name a host behind the port on the tree, and what is sent to a host must be readdressed as it takes
-events: a copy that is not counts as not sent. Then every receiver gets its copy along the tree, once, and nothing
-loops: what the design says of trees does the rest, and publishers name exactly who wants an event.
+exactly those that name a host behind the port on the tree of the set, and what is sent to a host must be readdressed as
+it takes events: a copy that is not counts as not sent. Then every receiver gets its copy along the tree, once, and
+nothing loops: what the design says of trees does the rest, and publishers name exactly who wants an event.
 
 What is counted, in the words of `flow.proof.verify`:
 false_negatives: pairs of a publishing host and another for which there is an event that both an advertisement of the
@@ -31,7 +31,7 @@ from flowsieve.flow.proof.label_gates import dropped, let_in
 from flowsieve.flow.proof.label_passage import arriving, strangers, unsent
 from flowsieve.flow.proof.label_sends import PortSends, by_set, cube_of, sends_of
 from flowsieve.flow.proof.verify import Verdict, Witness, named
-from flowsieve.flow.tables.receiver_tables import LabelledPort, labelled_ports
+from flowsieve.flow.tables.receiver_tables import set_ports
 from flowsieve.header.address import WIDTH, address_text
 from flowsieve.index.witness import EventValues, meet_anywhere
 
@@ -80,8 +80,9 @@ def verify_labels(view: LabelView) -> Verdict:
     """Prove that tables for labels send each label to exactly those whom it names."""
     found = _Findings(undecided=list(strangers(view)))
     tables = arriving(view)
-    for switch, ports in labelled_ports(view.topology, view.tree).items():
-        _look_at(view, switch, tables.get(switch, ()), ports, found)
+    behind = _masks_behind(view)
+    for switch in view.topology.switches:
+        _look_at(view, switch, tables.get(switch, ()), behind[switch], found)
     losses, doubles = list(_harmed(view, found.unsent)), list(_harmed(view, found.doubled))
     shut = [pair for pair in dropped(view) if _between(view, *pair) is not None]
     leaks = dict(let_in(view))
@@ -108,11 +109,25 @@ def verify_labels(view: LabelView) -> Verdict:
     )
 
 
+def _masks_behind(view: LabelView) -> dict[str, dict[int, dict[int, int]]]:
+    """For each switch and set, the bits of the hosts behind each port on the tree of the set."""
+    found: dict[str, dict[int, dict[int, int]]] = {switch: {} for switch in view.topology.switches}
+    for _, on_tree in set_ports(view.topology, view.trees, view.labels):
+        for switch, ports in on_tree.items():
+            for each in ports:
+                for number, mask in view.labels.masks(each.hosts).items():
+                    found[switch].setdefault(number, {})[each.port] = mask
+    return found
+
+
 def _look_at(
-    view: LabelView, switch: str, table: Iterable[Flow], ports: list[LabelledPort], found: _Findings
+    view: LabelView,
+    switch: str,
+    table: Iterable[Flow],
+    behind: Mapping[int, Mapping[int, int]],
+    found: _Findings,
 ) -> None:
     """Compare what a switch does to all labels with what it should, set by set; numbers that no set has name nobody."""
-    behind = [(each.port, view.labels.masks(each.hosts)) for each in ports]
     flows = by_set(view.labels, table)
     for number, some in enumerate(flows):
         group = view.labels.group(number)
@@ -122,7 +137,7 @@ def _look_at(
         except (BadInput, TooManyCubes) as error:
             found.undecided.append(f"{switch}: {str(error) or 'labels fare in too many ways to follow'}")
             return
-        expected = {port: masks[number] for port, masks in behind if number in masks}
+        expected = behind.get(number, {})
         for port in sorted(sends.keys() | expected.keys()):
             mask, done = expected.get(port, 0), sends.get(port) or PortSends([whole])
             missed = [(cube, label) for cube in done.unsent if (label := cube.with_some(mask)) is not None]

@@ -19,13 +19,16 @@ from flowsieve.flow.tables.compiler import Side
 from flowsieve.flow.tables.receiver_tables import receiver_tables
 from flowsieve.header.receivers import ReceiverLabels
 from flowsieve.index.dz import WHOLE_SPACE, Dz
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import TreeMap
 
 
 class LabelledTables:
-    """The aims of all switches on one tree. A table cannot be made coarser: a switch that has no room for it keeps the
-    one that it has, and is in the way of what crosses it alone. Whatever it holds leads along the tree.
+    """The aims of all switches; labels of a set go along its tree, one of the first `set_trees` of the map.
+
+    A table cannot be made coarser: a switch that has no room for it keeps the one that it has, and is in the way of
+    what crosses it alone. Whatever it holds leads along the trees.
     """
 
     bounded = False  # interests are never refused
@@ -38,8 +41,10 @@ class LabelledTables:
         labels: ReceiverLabels,
         capacity: int | None,
         policy: SendPolicy = EVERYBODY,
+        set_trees: int = 1,
     ) -> None:
         self._topology, self._labels, self._trees = topology, labels, trees
+        self._set_trees = set_trees
         self.filters = PublisherFilters(policy)
         self.capacity: Mapping[str, int] = (
             {} if capacity is None else dict.fromkeys(topology.switches, capacity)
@@ -115,4 +120,4 @@ class LabelledTables:
         return []
 
     def _made(self) -> dict[str, tuple[Flow, ...]]:
-        return receiver_tables(self._topology, self._trees.trees[0], self._labels)
+        return receiver_tables(self._topology, SetTrees.first_of(self._trees, self._set_trees), self._labels)

@@ -1,6 +1,7 @@
-"""The tables of all switches for labels that name receivers: a function of the tree and of the hosts' bits alone.
+"""The tables of all switches for labels that name receivers: a function of the trees and of the hosts' bits alone.
 
-A packet passes one table for each port behind which a host of its set is, and each says of its port:
+A packet goes along the tree of its set. It passes one table for each port behind which a host of the set is, and each
+says of its port:
 
     priority 1002   no bit of the hosts behind the port is set     -> the next table
     priority 1001   any other label of the set                     -> out of the port, and the next table
@@ -14,7 +15,7 @@ At a port to a host a packet is readdressed to the host, where `deliveries` say 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from flowsieve.errors import BadTopology
@@ -32,6 +33,7 @@ from flowsieve.flow.entry import (
 from flowsieve.header.encoding import CONTENT_PRIORITY
 from flowsieve.header.match import Match
 from flowsieve.header.receivers import ReceiverLabels
+from flowsieve.network.set_trees import SetTrees
 from flowsieve.network.topology import Topology
 from flowsieve.network.tree import SpanningTree
 
@@ -51,13 +53,17 @@ class LabelledPort(NamedTuple):
         return deliveries.get(self.port) or Output(self.port)
 
 
-def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[LabelledPort]]:
-    """The ports of each switch that labels are sent out of, each with its table; those to hosts come last.
+def labelled_ports(
+    topology: Topology, tree: SpanningTree, hosts: Collection[str] | None = None
+) -> dict[str, list[LabelledPort]]:
+    """The ports of each switch that labels for these hosts are sent out of, each with its table; those to hosts come
+    last. Without hosts, labels are for any.
 
     At a host's port a packet is given another destination: were a link's after it, a switch would have to give the
     packet its label back first.
     """
-    below = _hosts_below(topology, tree)
+    hosts = frozenset(topology.hosts if hosts is None else hosts)
+    below = _hosts_below(topology, tree, hosts)
     whole: dict[str, frozenset[str]] = {}  # the hosts of the part of the network that a switch is in
     found: dict[str, list[LabelledPort]] = {switch: [] for switch in topology.switches}
     for switch in tree.switches:
@@ -66,7 +72,7 @@ def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[Lab
         whole[switch] = below[switch] if above is None else whole[above]
         if above is not None:
             behind[above] = whole[above] - below[switch]
-        behind |= {host: frozenset([host]) for host in topology.attached_at(switch) if host in topology.hosts}
+        behind |= {host: frozenset([host]) for host in topology.attached_at(switch) if host in hosts}
         ports = [near for near in topology.neighbours(switch) if behind.get(near)]
         if len(ports) > len(LABEL_TABLES):
             raise BadTopology(
@@ -80,32 +86,48 @@ def labelled_ports(topology: Topology, tree: SpanningTree) -> dict[str, list[Lab
     return found
 
 
-def _hosts_below(topology: Topology, tree: SpanningTree) -> dict[str, frozenset[str]]:
-    """The hosts at each switch of a tree and below it."""
+def _hosts_below(topology: Topology, tree: SpanningTree, hosts: frozenset[str]) -> dict[str, frozenset[str]]:
+    """Which of these hosts are at each switch of a tree and below it."""
     below: dict[str, frozenset[str]] = {}
     for switch in reversed(tree.switches):
-        own = topology.hosts.keys() & set(topology.attached_at(switch))
+        own = hosts & set(topology.attached_at(switch))
         below[switch] = frozenset(own).union(*(below[child] for child in tree.children(switch)))
     return below
 
 
+def set_ports(
+    topology: Topology, trees: SetTrees, labels: ReceiverLabels
+) -> Iterator[tuple[range, dict[str, list[LabelledPort]]]]:
+    """The sets that each tree has, and the ports of each switch that labels of these are sent out of.
+
+    Tables are numbered tree by tree: when one is mended, those of the others stay what they are.
+    """
+    there = topology.hosts.keys()
+    for at, tree in enumerate(trees.trees):
+        numbers = trees.sets_of(at, len(labels.sets))
+        hosts = [host for number in numbers for host in labels.sets[number] if host in there]
+        yield numbers, labelled_ports(topology, tree, hosts)
+
+
 def receiver_tables(
-    topology: Topology, tree: SpanningTree, labels: ReceiverLabels, deliveries: Deliveries = NOWHERE
+    topology: Topology, trees: SetTrees, labels: ReceiverLabels, deliveries: Deliveries = NOWHERE
 ) -> dict[str, tuple[Flow, ...]]:
     """The entries of all switches, last table first: made in this order, a packet is handed over when all is there."""
-    tables = {}
-    for switch, ports in labelled_ports(topology, tree).items():
-        nobody, own = [labels.none_of(each.hosts) for each in ports], deliveries.get(switch, NOBODY)
-        tables[switch] = tuple(
-            flow
-            for number in range(len(labels.sets))
-            for flow in _chain(
-                labels.any_of(number),
-                [(port, match[number]) for port, match in zip(ports, nobody, strict=True) if number in match],
-                own,
-            )
-        )
-    return tables
+    chains: dict[str, dict[int, list[Flow]]] = {switch: {} for switch in topology.switches}
+    for numbers, on_tree in set_ports(topology, trees, labels):
+        for switch, ports in on_tree.items():
+            nobody, own = [labels.none_of(each.hosts) for each in ports], deliveries.get(switch, NOBODY)
+            for number in numbers:
+                there = [
+                    (port, match[number])
+                    for port, match in zip(ports, nobody, strict=True)
+                    if number in match
+                ]
+                chains[switch][number] = list(_chain(labels.any_of(number), there, own))
+    return {
+        switch: tuple(flow for number in sorted(by_set) for flow in by_set[number])
+        for switch, by_set in chains.items()
+    }
 
 
 def _chain(

@@ -201,7 +201,7 @@ def _does_not_fit(setting: Scenario, index: IndexSection | LabelSection) -> str 
     if not isinstance(index, LabelSection):
         return None
     try:
-        entries = index.fixed_entries(setting.topology)
+        entries = index.fixed_entries(setting.topology, setting.host_sets)
     except (BadInput, Refused) as error:
         return str(error)
     fullest = max(entries, key=lambda switch: entries[switch])

@@ -127,7 +127,11 @@ def _first_that_fits(
 
 
 def _most_entries(network: Network, sets: tuple[tuple[str, ...], ...]) -> int:
-    return max(map(len, Labelling.make(network.topology, HostSets(sets).assign).tables().values()))
+    return max(map(len, _labelled(network, sets).tables().values()))
+
+
+def _labelled(network: Network, sets: tuple[tuple[str, ...], ...]) -> Labelling:
+    return Labelling.make(network.topology, HostSets(sets).assign, partitions=network.host_sets)
 
 
 def write_sets(path: Path, made: LearnedSets, events: str, rule: Holdout) -> None:

@@ -133,6 +133,7 @@ def guard(dispatcher: Dispatcher, refused: Mapping[str, Refusals]) -> dict[str, 
 def topology(dispatcher: Dispatcher) -> dict[str, Any]:
     """Switches, links, hosts, port numbers, trees, and which links are down or fenced."""
     state = dispatcher.state
+    sets = _sets_of_trees(state)
     return {
         "switches": list(state.topology.switches),
         "links": [[link.a, link.b] for link in state.topology.links],
@@ -144,10 +145,23 @@ def topology(dispatcher: Dispatcher) -> dict[str, Any]:
         "down": sorted(sorted(edge) for edge in state.down),
         "fenced": sorted(sorted(edge) for edge in dispatcher.fences.closed),
         "trees": [
-            {"dz": str(dz), "root": tree.root, "edges": [list(edge) for edge in tree.edges]}
-            for dz, tree in state.trees
+            {
+                "dz": str(dz),
+                **({"sets": [*sets[at]]} if at < len(sets) else {}),
+                "root": tree.root,
+                "edges": [list(edge) for edge in tree.edges],
+            }
+            for at, (dz, tree) in enumerate(state.trees)
         ],
     }
+
+
+def _sets_of_trees(state: ControlState) -> list[range]:
+    """Which sets of receivers each of the first trees has, where packets name them."""
+    if not state.labelled or state.bloom is not None:
+        return []
+    trees = state.set_trees
+    return [trees.sets_of(at, len(state.sets.sets)) for at in range(len(trees))]
 
 
 def interests(of: Mapping[str, Interest]) -> list[dict[str, Any]]:
