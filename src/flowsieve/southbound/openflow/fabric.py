@@ -12,6 +12,7 @@ from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry_steps import EntrySteps, removes
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
@@ -154,7 +155,7 @@ class OpenFlowFabric(Fabric):
         """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
         self.check(switch, ops)
         if ops:
-            removed = switch in self._behind or any(op.kind is OpKind.REMOVE for op in ops)
+            removed = switch in self._behind or removes(ops)
             async with self._followed(switch) as channel:
                 with self._datapath.batch():
                     await channel.apply(ops)
@@ -248,7 +249,7 @@ class OpenFlowFabric(Fabric):
     def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Refuse a switch that is not there, and operations that no message can express."""
         self._channel(switch)
-        for op in ops:
+        for op in ops.samples() if isinstance(ops, EntrySteps) else ops:
             flow = op.flow
             if not 0 <= flow.priority <= MAX_PRIORITY:
                 raise SwitchError(
