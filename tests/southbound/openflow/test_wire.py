@@ -43,6 +43,15 @@ def test_a_message_in_a_bundle_is_as_os_ken_puts_it_there():
     assert wire.bundle_add(9, 4, wire.barrier(9)) == bytes(outer.buf)
 
 
+@pytest.mark.parametrize(
+    "what", [ofp.OFPBCT_OPEN_REQUEST, ofp.OFPBCT_COMMIT_REQUEST, ofp.OFPBCT_DISCARD_REQUEST]
+)
+def test_what_is_packed_by_hand_is_os_kens(what):
+    control = parser.OFPBundleCtrlMsg(wire.PROTOCOL, 4, what, wire.BUNDLE_FLAGS, [])
+    assert wire.bundle_control(9, 4, what) == wire.to_bytes(control, 9)
+    assert wire.barrier(9) == wire.to_bytes(parser.OFPBarrierRequest(wire.PROTOCOL), 9)
+
+
 def test_errors_are_told_in_words():
     (frame,) = peer.frames(peer.error(3, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL))
     assert wire.decode(frame) == wire.Failed(True, "OFPET_FLOW_MOD_FAILED(5) OFPFMFC_TABLE_FULL(1)")
