@@ -15,6 +15,7 @@ from flowsieve.flow.entry import NOBODY, Action, Deliver, Flow, content_actions
 from flowsieve.header.encoding import Encoding
 
 Actions = tuple[Action, ...]
+Sample = tuple[int, Ports | None]  # length of a dz, ports that it is sent to
 MOST_REMEMBERED = 1 << 14  # port sets
 
 
@@ -72,14 +73,16 @@ class EntrySteps(Sequence[FlowOp]):
         """The same changes by a switch whose entries do something else for these ports."""
         return EntrySteps(self.changes, self.encoding, actions, self.owner)
 
-    def samples(self) -> Iterator[FlowOp]:
-        """An operation of each length of dz and set of ports that are sent to: no other has more to say of either."""
-        seen = set[tuple[int, Ports | None]]()
+    def samples(self, seen: set[Sample]) -> Iterator[FlowOp]:
+        """An operation of each length of dz and set of ports that was not seen: no other has more to say of either.
+
+        It counts as seen when the next one is asked for.
+        """
         for change in self.changes:
             key = change.dz.length, change.new
             if key not in seen:
-                seen.add(key)
                 yield self._operation(change)
+                seen.add(key)
 
     def _operation(self, change: Change) -> FlowOp:
         """What `flow_op` makes of a change, of its owner."""
