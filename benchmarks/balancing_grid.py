@@ -73,7 +73,9 @@ def charts(found: Mapping[str, Grid]) -> dict[str, Chart]:
             f"simulated, Poisson, {about}",
             "partitions",
             {
-                f"{n} configurators, {arm} balancing": {size: each[what] for size, each in line.items()}
+                f"{n} configurator{'s' * (n > 1)}, {arm} balancing": {
+                    size: each[what] for size, each in line.items()
+                }
                 for arm, lines in made.items()
                 for n, line in lines.items()
             },
