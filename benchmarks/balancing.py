@@ -564,6 +564,20 @@ def charts(found: Mapping[str, Any], slices: Mapping[int, Mapping[str, float]]) 
             "latency where one falls behind", f"simulated, {USUAL_PARTITIONS} partitions, Poisson", "configurators",
             of("mean_ms", behind), "mean, ms", True,
         ),
+        "8h-p99": (
+            "latency of the slowest in a hundred where one falls behind",
+            f"simulated, {USUAL_PARTITIONS} partitions, Poisson", "configurators",
+            of("p99_ms", behind), "p99, ms", True,
+        ),
+        "8h-one": (
+            "response time against one configurator", f"simulated, {USUAL_PARTITIONS} partitions, balanced, Poisson",
+            "configurators",
+            {
+                f"{load}, {what}": found[load]["less than with one"][f"{what}, poisson"]
+                for load in found for what in ("one keeps up", "one falls behind")
+            },
+            "mean latency less by, share", False,
+        ),
         "8i": (
             "latency", f"simulated, {USUAL_CONFIGURATORS} configurators, balanced, Poisson", "partitions",
             of("mean_ms", divided), "mean, ms", True,

@@ -93,6 +93,8 @@ class Churner:
             return None
         self._tally.seconds.append(time.perf_counter() - begin)
         ok: Mapping[str, Any] = answer["ok"]
+        if "keys" in ok:  # said from now on, as applications do, or they are told with every answer
+            self._about["stage"] = ok["keys"]["stage"]
         return ok
 
 

@@ -12,6 +12,7 @@ import os
 import signal
 import statistics
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,14 +90,13 @@ def asked_for(lab: Lab) -> list[Request]:
     return advertisements(hosts) + subscriptions(narrow(SUBSCRIPTIONS, 0).filters(), hosts)
 
 
-async def remember(node: SharedProcess) -> None:
+async def remember(node: SharedProcess, there: Sequence[Request]) -> None:
     """Have etcd hold requests as if they had been made."""
     config = read_config(node.config)
     site = LabSite(config, node.lab)
     memory = memory_of(config, site)
     await memory.win()
     opened = await memory.open(config.base(site.topology), lambda entries, seconds: None, False)
-    there = asked_for(node.lab)
     for at in range(0, len(there), SLICE):
         await opened.journal.append([Asked(request) for request in there[at : at + SLICE]])
     await opened.journal.close()
@@ -157,7 +157,7 @@ async def taken_over(sharing: str = "") -> dict[str, Any]:
             stack.push_async_callback(node.end, signal.SIGKILL)
             nodes.append(node)
         leader, other = nodes
-        await remember(leader)
+        await remember(leader, asked_for(lab))
         leader.begin()
         await leader.started()
         other.begin()

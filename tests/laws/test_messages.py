@@ -1,15 +1,20 @@
 """OpenFlow messages: the packed encoder is os-ken's to the byte, and what is read is what was packed."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.diff import Change, FlowOp, OpKind, flow_op
 from flowsieve.flow.entry import Deliver, Flow, Output
+from flowsieve.flow.entry_steps import EntrySteps, PortActions
+from flowsieve.flow.owner import MAX_OWNER
 from flowsieve.header.address import WIDTH, Prefix
+from flowsieve.header.encoding import encoding_of
 from flowsieve.header.match import Masked, Match, PrefixMatch, match_on
+from flowsieve.index.dz import Dz
 from flowsieve.southbound.openflow import plain_flow_mods, wire
 from flowsieve.southbound.openflow.entries import SwitchEntry, entries_in
 from flowsieve.southbound.openflow.packed import Packer, match_bytes
@@ -64,6 +69,46 @@ def test_packed_flow_mods_are_os_kens_to_the_byte(ops, first, bundle, decrement,
             plain_flow_mods.bundled_flow_mod(xid, bundle, op, decrement, grouped) for xid, op in numbered
         ]
     assert Packer(decrement, grouped).pack(first, ops, bundle) == b"".join(plain)
+
+
+@st.composite
+def dzs(draw: st.DrawFn) -> Dz:
+    length = draw(st.integers(0, 23))
+    return Dz(draw(st.integers(0, (1 << length) - 1)), length)
+
+
+def port_sets():
+    return st.lists(st.integers(1, 12), unique=True, max_size=5).map(sorted).map(tuple)
+
+
+@given(
+    header=st.sampled_from(["ipv4", "ipv6"]),
+    entries=st.lists(
+        st.tuples(dzs(), st.none() | port_sets(), st.none() | port_sets()).filter(
+            lambda each: each[1] != each[2]
+        ),
+        max_size=8,
+    ),
+    delivering=st.frozensets(st.integers(1, 12)),
+    owner=st.integers(0, MAX_OWNER),
+    first=st.integers(0, (1 << 32) - 9),
+    bundle=st.none() | st.integers(0, (1 << 32) - 1),
+    decrement=st.booleans(),
+    grouped=st.frozensets(st.integers(1, 12)),
+)
+def test_steps_are_packed_as_the_operations_that_they_are(
+    header, entries, delivering, owner, first, bundle, decrement, grouped
+):
+    encoding, packer = encoding_of(header), Packer(decrement, grouped)
+    width = WIDTH[encoding.family]
+    deliveries = {port: Deliver(port, port, Prefix(encoding.family, port, width)) for port in delivering}
+    changes = [Change(dz, old, new) for dz, old, new in entries]
+    steps = EntrySteps(changes, encoding, PortActions(deliveries), owner)
+    plain = [flow_op(change, encoding, deliveries) for change in changes]
+    plain = [FlowOp(op.kind, replace(op.flow, owner=owner)) for op in plain]
+    assert (list(steps), [op.flow.owner for op in steps]) == (plain, [owner] * len(plain))
+    for _ in range(2):  # what it remembers is right as well
+        assert packer.pack(first, steps, bundle) == packer.pack(first, plain, bundle)
 
 
 @given(

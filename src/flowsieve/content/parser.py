@@ -10,6 +10,7 @@ from typing import Any
 
 from flowsieve.content.box import Box
 from flowsieve.content.cuts import Cuts, compare, complement, union, whole
+from flowsieve.content.one_box import one_box
 from flowsieve.content.region import LARGEST, Algebra, Region, TooComplex
 from flowsieve.content.schema import Attribute, Schema, is_unicode, listed, nearest_of, shown
 from flowsieve.errors import BadFilter
@@ -44,7 +45,15 @@ def parse_boxes(text: str, schema: Schema) -> tuple[Box, ...]:
     The work is bounded whatever the text: its length, its depth, the number of boxes at any time and the
     steps taken all have limits, beyond which the filter is refused.
     """
-    reader, expression = _Reader(text, schema), _expression(text)
+    expression = _expression(text)
+    if (box := one_box(expression, schema)) is not None:
+        return (box,)
+    return _boxes(text, expression, schema)
+
+
+def _boxes(text: str, expression: ast.expr, schema: Schema) -> tuple[Box, ...]:
+    """The boxes of any expression."""
+    reader = _Reader(text, schema)
     try:
         boxes = reader.algebra.boxes(reader.region(expression, True, 1))
     except RecursionError:

@@ -95,7 +95,7 @@ class Controller:
     def _carry_out(self, changes: Mapping[str, list[Change]]) -> None:
         """Have the switches make the changes, and make up for what those that failed before have left undone."""
         failed: list[FlowsieveError] = []
-        under_way: list[tuple[Ticket, list[Change], int]] = []
+        under_way: list[tuple[Ticket, Sequence[Change], int]] = []
         unknown = {switch for switch, belief in self._beliefs.items() if not belief.known}
         for switch in sorted(unknown | changes.keys()):
             belief, wanted, strays = self._beliefs[switch], changes.get(switch, []), []
@@ -106,13 +106,13 @@ class Controller:
                     failed.append(error)
                     continue
                 wanted = changes_between(belief.held, self.state.table(switch))
-            steps, ops = belief.steps(wanted, self.state.capacity(switch), self._partitions)
-            under_way.append((self.switches.apply(switch, strays + ops), steps, len(strays)))
+            steps = belief.steps(wanted, self.state.capacity(switch), self._partitions)
+            under_way.append((self.switches.apply(switch, [*strays, *steps]), steps.changes, len(strays)))
         self.switches.settle()
-        for ticket, steps, strays_first in under_way:
+        for ticket, changed, strays_first in under_way:
             self.operations += ticket.done
             belief = self._beliefs[ticket.switch]
-            belief.acknowledge(steps[: max(0, ticket.done - strays_first)])
+            belief.acknowledge(changed[: max(0, ticket.done - strays_first)])
             if ticket.error is not None:
                 belief.known = False
                 failed.append(ticket.error)

@@ -44,15 +44,21 @@ def apply_changes(table: dict[Dz, Ports], changes: Iterable[Change]) -> None:
             table[change.dz] = change.new
 
 
+def net_changes(several: Iterable[Iterable[Change]]) -> list[Change]:
+    """What some differences of one table come to, one after the other; what comes to nothing is left out."""
+    net: dict[Dz, Change] = {}
+    for changes in several:
+        for change in changes:
+            before = net.get(change.dz)
+            net[change.dz] = change if before is None else Change(change.dz, before.old, change.new)
+    return [change for change in net.values() if change.old != change.new]
+
+
 def joined(first: Mapping[str, list[Change]], then: Mapping[str, list[Change]]) -> dict[str, list[Change]]:
     """Two differences per switch, one after the other, as one."""
     both = dict(first)
     for switch, changes in then.items():
-        net = {change.dz: change for change in first.get(switch, ())}
-        for change in changes:
-            old = net[change.dz].old if change.dz in net else change.old
-            net[change.dz] = Change(change.dz, old, change.new)
-        both[switch] = [change for change in net.values() if change.old != change.new]
+        both[switch] = net_changes((first.get(switch, ()), changes))
     return {switch: changes for switch, changes in both.items() if changes}
 
 

@@ -106,8 +106,12 @@ def content_flow(
     encoding: Encoding, dz: Dz, ports: Iterable[int], deliveries: Mapping[int, Deliver] = NOBODY
 ) -> Flow:
     """The entry that sends the events of a dz out of ports, to hosts by their own addresses where these are given."""
-    actions = outputs(tuple(ports)) if not deliveries else _readdressed(tuple(ports), deliveries)
-    return Flow(encoding.match_of(dz), encoding.priority_of(dz), actions)
+    return Flow(encoding.match_of(dz), encoding.priority_of(dz), content_actions(tuple(ports), deliveries))
+
+
+def content_actions(ports: tuple[int, ...], deliveries: Mapping[int, Deliver] = NOBODY) -> tuple[Action, ...]:
+    """What an entry does that sends out of ports."""
+    return outputs(ports) if not deliveries else _readdressed(ports, deliveries)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -26,6 +26,7 @@ Keys = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 class Encoding(Protocol):
     """What another way of labelling packets has to say; all of it under one tag."""
 
+    def __hash__(self) -> int: ...
     @property
     def tag(self) -> Tag: ...
     @property

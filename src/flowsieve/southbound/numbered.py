@@ -13,6 +13,7 @@ from flowsieve.errors import SwitchError
 from flowsieve.flow.detours import Arrival, Protection, Way
 from flowsieve.flow.diff import FlowOp
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.entry_steps import EntrySteps, PortActions
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import ANY_PORT, Punt
@@ -31,6 +32,7 @@ class NumberedSwitches(LiveSwitches):
     def __init__(self, switches: LiveSwitches, topology: Callable[[], Topology]) -> None:
         self._switches = switches
         self._topology = topology
+        self._acting: dict[str, tuple[object, PortActions, PortActions]] = {}
 
     def translated(self, report: Report) -> Report:
         """A listener that passes events on to `report` in the topology's ports, without those of other ports."""
@@ -45,11 +47,24 @@ class NumberedSwitches(LiveSwitches):
 
     async def apply(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Have a switch carry out a whole batch or nothing."""
-        numbers = self._numbers(switch)
-        if numbers is not None:
+        if isinstance(ops, EntrySteps):
+            ops = ops.acting(self._actions_there(switch, ops.actions))
+        elif (numbers := self._numbers(switch)) is not None:
             translate = _Translation(numbers.get)
             ops = [FlowOp(op.kind, translate(op.flow)) for op in ops]
         await self._switches.apply(switch, ops)
+
+    def _actions_there(self, switch: str, actions: PortActions) -> PortActions:
+        """What entries do that send out of ports, by the switch's own numbers; remembered while these stay."""
+        own = self._topology().numbers.get(switch)
+        if own is None:
+            return actions
+        known = self._acting.get(switch)
+        if known is None or known[0] is not own or known[1] is not actions:
+            translate = _Translation((self._numbers(switch) or {}).get)
+            known = own, actions, PortActions.translated(actions, translate.actions)
+            self._acting[switch] = known
+        return known[2]
 
     async def read(self, switch: str) -> tuple[Flow, ...]:
         """The entries that a switch holds."""
@@ -196,10 +211,14 @@ class _Translation:
 
     def __call__(self, flow: Flow) -> Flow:
         """The entry in other numbers."""
-        if flow.actions not in self._known:
-            self._known[flow.actions] = self._translated(flow.actions)
-        actions = self._known[flow.actions]
+        actions = self.actions(flow.actions)
         return Flow(flow.match, flow.priority, actions, flow.owner, flow.table, flow.onward)
+
+    def actions(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """What an entry does, in other numbers."""
+        if actions not in self._known:
+            self._known[actions] = self._translated(actions)
+        return self._known[actions]
 
     def _translated(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """Those that readdress come last, each kind in the order of the ports, as `content_flow` has them.

@@ -1,5 +1,7 @@
 """Messages and bytes."""
 
+import struct
+
 import peer
 import pytest
 from os_ken.ofproto import ofproto_v1_4 as ofp
@@ -41,6 +43,60 @@ def test_a_message_in_a_bundle_is_as_os_ken_puts_it_there():
     outer.set_xid(9)
     outer.serialize()
     assert wire.bundle_add(9, 4, wire.barrier(9)) == bytes(outer.buf)
+
+
+@pytest.mark.parametrize(
+    "what", [ofp.OFPBCT_OPEN_REQUEST, ofp.OFPBCT_COMMIT_REQUEST, ofp.OFPBCT_DISCARD_REQUEST]
+)
+def test_what_is_packed_by_hand_is_os_kens(what):
+    control = parser.OFPBundleCtrlMsg(wire.PROTOCOL, 4, what, wire.BUNDLE_FLAGS, [])
+    assert wire.bundle_control(9, 4, what) == wire.to_bytes(control, 9)
+    assert wire.barrier(9) == wire.to_bytes(parser.OFPBarrierRequest(wire.PROTOCOL), 9)
+
+
+def test_a_packet_to_be_sent_is_as_os_ken_packs_it():
+    for port, data in ((2, b"data"), (0xFFFFFF00, b""), (1, bytes(1500))):
+        actions = [parser.OFPActionOutput(port)]
+        plain = parser.OFPPacketOut(wire.PROTOCOL, ofp.OFP_NO_BUFFER, ofp.OFPP_CONTROLLER, actions, data)
+        assert wire.packet_out(9, port, data) == wire.to_bytes(plain, 9)
+
+
+def packet_in(match: bytes, data: bytes, total: int | None = None) -> bytes:
+    head = struct.pack("!IHBBQ", ofp.OFP_NO_BUFFER, len(data) if total is None else total, 0, 0, 7)
+    padding = bytes(-(4 + len(match)) % 8)
+    length = struct.pack("!HH", ofp.OFPMT_OXM, 4 + len(match))
+    return peer.message(ofp.OFPT_PACKET_IN, 9, head + length + match + padding + b"\0\0" + data)
+
+
+IN_PORT, METADATA = bytes.fromhex("8000000400000005"), bytes.fromhex("80000408") + bytes(8)
+
+
+@pytest.mark.parametrize("match", [IN_PORT, IN_PORT + METADATA, METADATA + IN_PORT])
+@pytest.mark.parametrize(("data", "total"), [(b"", None), (b"a packet", None), (b"a packet", 3)])
+def test_a_packet_that_is_handed_over_is_read_as_by_os_ken(match, data, total):
+    (frame,) = peer.frames(packet_in(match, data, total))
+    plain = parser.OFPPacketIn.parser(wire.PROTOCOL, 5, frame.type, len(frame.data), 9, frame.data)
+    assert wire.decode(frame) == wire.PacketIn(plain.match["in_port"], bytes(plain.data))
+    assert wire.decode(frame).port == 5
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        packet_in(METADATA, b"data"),  # from no port
+        packet_in(IN_PORT[:4] + b"\0", b"data"),
+        packet_in(IN_PORT + b"\x80\0\x04\xff", b"data"),
+        packet_in(IN_PORT + b"\x80", b"data"),
+        peer.message(ofp.OFPT_PACKET_IN, 9, bytes(16)),
+        peer.message(ofp.OFPT_PACKET_IN, 9, bytes(16) + struct.pack("!HH", 1, 2)),
+        peer.message(ofp.OFPT_PACKET_IN, 9, bytes(16) + struct.pack("!HH", 1, 60) + bytes(20)),
+        peer.message(ofp.OFPT_PACKET_IN, 9, bytes(16) + struct.pack("!HH", 0, 12) + bytes(20)),
+    ],
+)
+def test_a_packet_that_is_handed_over_and_is_malformed_ends_the_connection(message):
+    (frame,) = peer.frames(message)
+    with pytest.raises(wire.ProtocolError, match="malformed"):
+        wire.decode(frame)
 
 
 def test_errors_are_told_in_words():

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 FORMAT = 1
 BUSY_SECONDS = 1.0
+AT_ONCE = 64  # rows of a statement: with each, this thread and that of all else wait for each other
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (number INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -129,9 +131,14 @@ class SqliteJournal:
 
     def _write(self, bodies: Sequence[str]) -> int:
         bodies = [*self._before, *bodies]
-        with self._transaction() as run:
-            for number, body in enumerate(bodies, self._last + 1):
-                run("INSERT INTO entries VALUES (?, ?, ?)", (number, body, _checksum(number, body)))
+        rows = [(number, body, _checksum(number, body)) for number, body in enumerate(bodies, self._last + 1)]
+        if 0 < len(rows) <= AT_ONCE:  # a statement is a transaction
+            self._database.execute(_inserting(len(rows)), list(chain.from_iterable(rows)))
+        else:
+            with self._transaction() as run:
+                for start in range(0, len(rows), AT_ONCE):
+                    some = rows[start : start + AT_ONCE]
+                    run(_inserting(len(some)), list(chain.from_iterable(some)))
         self._last += len(bodies)
         self._before = []
         return self._last
@@ -261,6 +268,11 @@ def _read(database: sqlite3.Connection, path: Path, schema: Schema) -> Past:
         return Past(snapshot, tuple(entry_from_json(json.loads(body), schema) for _, body, _ in rows))
     except (sqlite3.Error, ValueError, TypeError, AttributeError, zlib.error) as error:
         raise _trouble(path, error) from None
+
+
+def _inserting(count: int) -> str:
+    """What writes so many entries; SQLite remembers what it has prepared by these texts."""
+    return f"INSERT INTO entries VALUES {', '.join(['(?, ?, ?)'] * count)}"
 
 
 def _checksum(number: int, body: str) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from flowsieve.flow.diff import Change, FlowOp, OpKind, Ports, apply_changes
-from flowsieve.flow.entry import CONTENT_TABLE, Action, Deliver, Flow, content_flow
+from flowsieve.flow.entry import CONTENT_TABLE, Action, Deliver, Flow
+from flowsieve.flow.entry_steps import EntrySteps, PortActions
 from flowsieve.flow.order import ordered
 from flowsieve.flow.owner import SOLE, Owner
 from flowsieve.header.encoding import Encoding
 from flowsieve.index.dz import Dz
-
-MOST_REMEMBERED = 1 << 14  # port sets
 
 
 class Belief:
@@ -29,7 +28,7 @@ class Belief:
         self.known = True
         self._encoding = encoding
         self.deliveries = deliveries or {}
-        self._actions: dict[Ports, tuple[Action, ...]] = {}
+        self._actions = PortActions(self.deliveries)
 
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
         """Believe what a switch holds; the operations that remove what is no entry of ours from our group."""
@@ -71,30 +70,12 @@ class Belief:
     def _sent_to(self, actions: tuple[Action, ...]) -> Ports | None:
         """The ports of an entry of ours that has these actions; None if none has."""
         ports = tuple(sorted(action.port for action in actions))
-        ours = content_flow(self._encoding, self._encoding.roots[0], ports, self.deliveries)
-        return ports if ours.actions == actions else None
+        return ports if self._actions[ports] == actions else None
 
-    def steps(
-        self, changes: Sequence[Change], capacity: int | None, partitions: Sequence[Dz]
-    ) -> tuple[list[Change], list[FlowOp]]:
-        """The changes in a safe order, as steps and as operations."""
+    def steps(self, changes: Sequence[Change], capacity: int | None, partitions: Sequence[Dz]) -> EntrySteps:
+        """The changes in a safe order, as operations."""
         steps = ordered(self.held, changes, capacity, partitions)
-        return steps, [self._operation(step) for step in steps]
-
-    def _operation(self, change: Change) -> FlowOp:
-        """What `flow_op` makes of a change; few port sets stand in many entries, so their actions are remembered."""
-        dz, old, new = change
-        ports = new if new is not None else old or ()
-        actions = self._actions.get(ports)
-        if actions is None:
-            actions = content_flow(self._encoding, dz, ports, self.deliveries).actions
-            if len(self._actions) < MOST_REMEMBERED:
-                self._actions[ports] = actions
-        kind = OpKind.REMOVE if new is None else OpKind.INSTALL if old is None else OpKind.MODIFY
-        encoding = self._encoding
-        return FlowOp(
-            kind, Flow(encoding.match_of(dz), encoding.priority_of(dz), actions, self._owner.number)
-        )
+        return EntrySteps(steps, self._encoding, self._actions, self._owner.number)
 
     def acknowledge(self, steps: Iterable[Change]) -> None:
         """The switch has carried out these steps."""

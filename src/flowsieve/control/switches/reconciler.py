@@ -153,7 +153,7 @@ class Reconciler:
         version, ops = self._asked, work.begin()
         orders: list[Awaitable[None]] = [self._guard()] if self._guard_due else []
         if strays or ops:
-            orders.append(core.switches.apply(self.switch, strays + ops))
+            orders.append(core.switches.apply(self.switch, [*strays, *ops] if strays else ops))
         failures = await _failures(orders)
         for failure in failures:
             if isinstance(failure, TableFull):  # before all others, since less can be asked for

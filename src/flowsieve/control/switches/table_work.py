@@ -11,14 +11,16 @@ from typing import Protocol
 
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.belief import Belief
-from flowsieve.flow.diff import Change, FlowOp, OpKind, apply_changes, changes_between
+from flowsieve.flow.diff import Change, FlowOp, OpKind, apply_changes, changes_between, net_changes
 from flowsieve.flow.entry import NOBODY, Deliver, Flow
+from flowsieve.flow.entry_steps import EntrySteps
 from flowsieve.flow.label_diff import label_ops, size_after
 from flowsieve.flow.last_hop import readdressed
 from flowsieve.flow.tables.pattern_order import ordered
 from flowsieve.header.encoding import Encoding, PrefixEncoding
 from flowsieve.index.dz import Dz
 
+FEW = 1_000  # changes that may wait one after the other, though some of them may take others back
 CurrentState = Callable[[], ControlState]
 Rename = Callable[[Dz], Dz | None]
 
@@ -44,11 +46,11 @@ class TableWork(Protocol):
         """
         ...
 
-    def ask(self, changes: Iterable[Change]) -> None:
+    def ask(self, changes: Sequence[Change]) -> None:
         """Have the table changed, after all that was asked for before."""
         ...
 
-    def begin(self) -> list[FlowOp]:
+    def begin(self) -> Sequence[FlowOp]:
         """The operations, in a safe order, that make all that is asked for; they are under way from now on."""
         ...
 
@@ -85,8 +87,9 @@ class DzWork:
     ) -> None:
         self._switch, self._state = switch, state
         self._belief = Belief(encoding, deliveries, state().owner)
-        self._pending: dict[Dz, Change] = {}
-        self._under_way: list[Change] = []
+        self._pending: list[Sequence[Change]] = []  # one after the other; in each, no dz stands twice
+        self._waiting, self._most = 0, FEW  # changes that wait, and before they are put together
+        self._under_way: Sequence[Change] = []
         self.deliveries = deliveries
         self.known = False
 
@@ -97,33 +100,38 @@ class DzWork:
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
         strays = self._belief.read(flows)
         wanted = self._state().table(self._switch)
-        self._pending = {change.dz: change for change in changes_between(self._belief.held, wanted)}
+        self._keep([changes_between(self._belief.held, wanted)])
         self.known = True
         return strays
 
-    def ask(self, changes: Iterable[Change]) -> None:
-        pending = self._pending
-        for dz, old, new in changes:
-            before = pending.pop(dz, None)
-            if before is not None:
-                old = before.old
-            if old != new:
-                pending[dz] = Change(dz, old, new)
+    def ask(self, changes: Sequence[Change]) -> None:
+        self._pending.append(changes)
+        self._waiting += len(changes)
+        if self._waiting > self._most:  # the switch may be away for long
+            self._keep([net_changes(self._pending)])
 
-    def begin(self) -> list[FlowOp]:
-        state, changes, self._pending = self._state(), list(self._pending.values()), {}
-        capacity = state.dz_capacity(self._switch)
-        self._under_way, ops = self._belief.steps(changes, capacity, state.partitions)
-        return ops
+    def _keep(self, pending: list[Sequence[Change]]) -> None:
+        """Have these wait, and let as many more come before they are put together."""
+        self._pending, self._waiting = pending, sum(map(len, pending))
+        self._most = max(FEW, 2 * self._waiting)
+
+    def begin(self) -> EntrySteps:
+        state, pending = self._state(), self._pending
+        self._keep([])
+        changes = pending[0] if len(pending) == 1 else net_changes(pending)
+        steps = self._belief.steps(changes, state.dz_capacity(self._switch), state.partitions)
+        self._under_way = steps.changes
+        return steps
 
     def recode(self, encoding: Encoding, rename: Rename) -> None:
         self._belief.recode(encoding, rename)
-        pending, under_way = self._pending.values(), self._under_way
+        pending, under_way = net_changes(self._pending), self._under_way
         named = [
             [each._replace(dz=now) for each in some if (now := rename(each.dz))]
             for some in (pending, under_way)
         ]
-        self._pending, self._under_way = {each.dz: each for each in named[0]}, named[1]
+        self._keep([named[0]])
+        self._under_way = named[1]
         if not self._belief.known or len(named[0]) + len(named[1]) < len(pending) + len(under_way):
             self.known = False
 
@@ -164,7 +172,7 @@ class LabelWork:
             bloom.adopt(self._switch, self._held.values())
         return []  # what is no entry of ours is in the way of those that are, and goes with the rest
 
-    def ask(self, changes: Iterable[Change]) -> None:
+    def ask(self, changes: Sequence[Change]) -> None:
         pass  # the state knows
 
     def begin(self) -> list[FlowOp]:
@@ -206,7 +214,7 @@ class MixedWork:
 
     def __init__(self, dz: DzWork, labels: LabelWork) -> None:
         self._dz, self._labels = dz, labels
-        self._under_way: list[tuple[DzWork | LabelWork, list[FlowOp]]] = []
+        self._under_way: list[tuple[DzWork | LabelWork, Sequence[FlowOp]]] = []
         self.deliveries = dz.deliveries
 
     @property
@@ -224,7 +232,7 @@ class MixedWork:
     def read(self, flows: Sequence[Flow]) -> list[FlowOp]:
         return self._dz.read(flows) + self._labels.read(flows)
 
-    def ask(self, changes: Iterable[Change]) -> None:
+    def ask(self, changes: Sequence[Change]) -> None:
         self._dz.ask(changes)
 
     def recode(self, encoding: Encoding, rename: Rename) -> None:

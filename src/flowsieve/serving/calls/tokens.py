@@ -19,6 +19,7 @@ from flowsieve.network.topology import EndpointKind, Topology
 
 SECRET_BYTES = 32
 DIGEST_BYTES = 16
+MOST_REMEMBERED = 1 << 14
 
 
 class Tokens:
@@ -32,6 +33,7 @@ class Tokens:
         self._key = hashlib.blake2b(secret, digest_size=SECRET_BYTES).digest()
         self.topology = topology  # may grow
         self._homes = homes if homes is not None else {}  # likewise
+        self._made: dict[tuple[str, str, int], str] = {}  # those asked for: every call is checked
 
     @property
     def network(self) -> str:
@@ -52,8 +54,15 @@ class Tokens:
 
     def at(self, host: str, switch: str, number: int) -> str:
         """The token that a host will have once it is found at a port, by the switch's own number for it."""
-        told = f"{host}\0{switch}\0{number}".encode()
-        return hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
+        place = host, switch, number
+        found = self._made.get(place)
+        if found is None:
+            if len(self._made) >= MOST_REMEMBERED:
+                self._made.clear()
+            told = f"{host}\0{switch}\0{number}".encode()
+            found = hashlib.blake2b(told, key=self._key, digest_size=DIGEST_BYTES).hexdigest()
+            self._made[place] = found
+        return found
 
     def valid(self, host: str, token: str) -> bool:
         """Whether a token is that of a host, where it is or was; it takes as long for any."""

@@ -58,6 +58,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._reports: dict[str, dict[str, int]] = {}
         self._requests = self._counter("requests", "Requests, by kind and outcome", "op", "outcome")
+        self._asked: dict[tuple[str, str], tuple[Counter, Histogram | None]] = {}
         self._acknowledgement = self._histogram(
             "acknowledgement_seconds",
             "From a request to its acknowledgement: the switches that it depends on have followed",
@@ -100,9 +101,14 @@ class Metrics:
     def asked(self, op: str, outcome: str, seconds: float) -> None:
         """A request was answered; what counts as time to acknowledgement are those that were served."""
         op = op if op in KNOWN_OPS else OTHER
-        self._requests.labels(op, outcome if outcome in OUTCOMES else OTHER).inc()
-        if outcome == OK:
-            self._acknowledgement.labels(op).observe(seconds)
+        outcome = outcome if outcome in OUTCOMES else OTHER
+        if (op, outcome) not in self._asked:  # a few dozen
+            timed = self._acknowledgement.labels(op) if outcome == OK else None
+            self._asked[op, outcome] = self._requests.labels(op, outcome), timed
+        count, timed = self._asked[op, outcome]
+        count.inc()
+        if timed is not None:
+            timed.observe(seconds)
 
     # Clients.
 

@@ -45,6 +45,7 @@ TOGETHER = 0.05  # seconds to wait for batches that are under way, at most
 FULL = 0.002  # seconds before we dial again where too many callers wait
 NOBODY = "02:f1:05:5e:00:01"  # an address that no interface has
 Command = tuple[str, Sequence[str]]
+_DECODER = json.JSONDecoder()
 # What shows that there is no Open vSwitch to ask: no answer at all, or one that it would not give.
 NOBODY_THERE = (FileNotFoundError, ConnectionRefusedError, EOFError, ValueError, KeyError, TypeError)
 
@@ -178,7 +179,9 @@ class VswitchdSocket:
             json.dumps({"id": number, "method": method, "params": params})
             for number, (method, params) in enumerate(commands)
         ]
-        await asyncio.get_running_loop().sock_sendall(self._own, "".join(messages).encode())
+        data = "".join(messages).encode()
+        if (sent := _sent_at_once(self._own, data)) < len(data):
+            await asyncio.get_running_loop().sock_sendall(self._own, data[sent:])
         text, patience = "", iter(WAKE_UPS)
         while (answer := _last(text, len(commands))) is None:
             await _readable(self._own, next(patience, AGAIN))
@@ -208,13 +211,21 @@ async def _readable(own: socket.socket, seconds: float) -> None:
         if not waiter.done():
             waiter.set_result(None)
 
-    late = loop.call_later(seconds, wake)
-    loop.add_reader(own, wake)
+    late, number = loop.call_later(seconds, wake), own.fileno()  # by the number: asyncio spells sockets out
+    loop.add_reader(number, wake)
     try:
         await waiter
     finally:
-        loop.remove_reader(own)
+        loop.remove_reader(number)
         late.cancel()
+
+
+def _sent_at_once(own: socket.socket, data: bytes) -> int:
+    """How many bytes could be sent without waiting; there is room for a question but where nobody takes any."""
+    try:
+        return own.send(data)
+    except BlockingIOError:
+        return 0
 
 
 async def _dialled(control: SocketAddress) -> socket.socket:
@@ -244,10 +255,10 @@ def _dialled_at_once(control: SocketAddress) -> socket.socket | None:
 
 def _last(text: str, count: int) -> Any:
     """The last of `count` JSON values in a row, or None if they are not all there yet."""
-    decoder, value = json.JSONDecoder(), None
+    value = None
     for _ in range(count):
         try:
-            value, end = decoder.raw_decode(text)
+            value, end = _DECODER.raw_decode(text)
         except ValueError:
             return None
         text = text[end:].lstrip()

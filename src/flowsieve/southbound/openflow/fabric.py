@@ -12,6 +12,7 @@ from flowsieve.errors import BadTopology, SwitchError, Unacknowledged, nearest
 from flowsieve.flow.detours import Protection
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow
+from flowsieve.flow.entry_steps import EntrySteps, PortActions, Sample, removes
 from flowsieve.flow.guard import Guard, Refusals
 from flowsieve.flow.others import Foreign, PortSetting
 from flowsieve.flow.punt import Punt
@@ -40,6 +41,7 @@ from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.tasks import Tasks
 
 MAX_PRIORITY = 0xFFFF
+MOST_REMEMBERED = 1 << 16  # lengths of dz with sets of ports
 MOST_ACTIONS = 900  # of an entry; a message is no longer than 65,535 bytes
 MOST_GREETED = 256  # peers that dialled us and did not say yet who they are
 
@@ -87,6 +89,7 @@ class OpenFlowFabric(Fabric):
         # Switches whose packets may still meet older tables, even if theirs are right: those of whom nobody has said
         # otherwise since they were changed, perhaps by a controller before us. Each failure has a mark of its own.
         self._behind: dict[str, object] = dict.fromkeys(self._channels, object())
+        self._right: dict[str, tuple[PortActions, set[Sample]]] = {}
         self._leisure = Leisure(lambda: any(channel.at_work for channel in self._channels.values()))
         self._changed = asyncio.Event()  # set, and replaced, when connections come and go
         self._server: asyncio.Server | None = None
@@ -154,7 +157,7 @@ class OpenFlowFabric(Fabric):
         """Have a switch carry out a whole batch or nothing; returns once packets meet the new table."""
         self.check(switch, ops)
         if ops:
-            removed = switch in self._behind or any(op.kind is OpKind.REMOVE for op in ops)
+            removed = switch in self._behind or removes(ops)
             async with self._followed(switch) as channel:
                 with self._datapath.batch():
                     await channel.apply(ops)
@@ -248,7 +251,7 @@ class OpenFlowFabric(Fabric):
     def check(self, switch: str, ops: Sequence[FlowOp]) -> None:
         """Refuse a switch that is not there, and operations that no message can express."""
         self._channel(switch)
-        for op in ops:
+        for op in ops.samples(self._found_right(switch, ops)) if isinstance(ops, EntrySteps) else ops:
             flow = op.flow
             if not 0 <= flow.priority <= MAX_PRIORITY:
                 raise SwitchError(
@@ -266,6 +269,13 @@ class OpenFlowFabric(Fabric):
             for action in flow.actions:
                 if not 1 <= action.port <= MAX_PORT:
                     raise SwitchError(f"switch {switch} has no port {action.port} for {flow.match}")
+
+    def _found_right(self, switch: str, steps: EntrySteps) -> set[Sample]:
+        """What was looked at before of entries with these actions, and can be asked of the switch."""
+        known = self._right.get(switch)
+        if known is None or known[0] is not steps.actions or len(known[1]) > MOST_REMEMBERED:
+            known = self._right[switch] = steps.actions, set()
+        return known[1]
 
     @asynccontextmanager
     async def _followed(self, switch: str) -> AsyncIterator[Channel]:

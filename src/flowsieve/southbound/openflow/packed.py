@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
-from flowsieve.flow.diff import FlowOp, OpKind
+from flowsieve.flow.diff import FlowOp, OpKind, Ports
 from flowsieve.flow.entry import Action, Deliver, Flow, Output
+from flowsieve.flow.entry_steps import EntrySteps, PortActions
 from flowsieve.header.address import WIDTH
+from flowsieve.header.encoding import Encoding
 from flowsieve.header.match import PREFIX_MASKS, Match, PrefixMatch
+from flowsieve.index.dz import Dz
 from flowsieve.southbound.openflow.wire import (
     BUNDLE_FLAGS,
     COMMANDS,
@@ -34,6 +38,10 @@ _FLOW_MOD_HEAD = bytes([VERSION, ofp.OFPT_FLOW_MOD])
 _BUNDLE_ADD = struct.Struct("!2sHII4s")
 _BUNDLE_ADD_HEAD = bytes([VERSION, ofp.OFPT_BUNDLE_ADD_MESSAGE])
 _FLAGS = struct.pack("!xxH", BUNDLE_FLAGS)
+# Both, up to the command: what stands behind it in all messages about one dz is the same.
+_BUNDLED = struct.Struct("!2sHII4s2sHI17sB")
+_ALONE = struct.Struct("!2sHI17sB")
+_BEFORE_TAIL = _ALONE.size
 
 SOURCES = {4: ofp.OFPXMT_OFB_IPV4_SRC, 6: ofp.OFPXMT_OFB_IPV6_SRC}
 DESTINATIONS = {4: ofp.OFPXMT_OFB_IPV4_DST, 6: ofp.OFPXMT_OFB_IPV6_DST}
@@ -117,6 +125,29 @@ def _mark(owner: int | None, table: int) -> bytes:
     return struct.pack("!QQB", cookie_of(owner), 0, table)
 
 
+class _Tails(dict[Dz, bytes]):
+    """What stands behind the command in all messages about the entry for a dz, up to what the entry does.
+
+    What is wanted somewhere stands in the tables all along the way there, so few are made often.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def __missing__(self, dz: Dz) -> bytes:
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        match, priority = self._encoding.match_of(dz), self._encoding.priority_of(dz)
+        tail = self[dz] = _NO_TIMEOUTS + priority.to_bytes(2) + _NOTHING_ELSE + match_bytes(match)
+        return tail
+
+
+@lru_cache(maxsize=8)
+def _tails_of(encoding: Encoding) -> _Tails:
+    return _Tails(encoding)
+
+
 class Packer:
     """Packs operations; with `decrement`, entries that send packets on take one off their hop limit first.
 
@@ -129,9 +160,14 @@ class Packer:
         self.grouped = frozenset(grouped)
         # By the actions, plain outputs as their ports alone: numbers are found faster than values.
         self._instructions: dict[tuple[tuple[int | Deliver, ...], int, int | None], bytes] = {}
+        # Of the entries that send to some ports, and by what actions they do; it is the same from batch to batch.
+        self._by_ports: dict[Ports, bytes] = {}
+        self._acting: PortActions | None = None
 
     def pack(self, first_xid: int, ops: Sequence[FlowOp], bundle: int | None = None) -> bytes:
         """A message per operation, with xids that count up; inside a bundle if one is named."""
+        if isinstance(ops, EntrySteps):
+            return self._pack_steps(first_xid, ops, bundle)
         parts: list[bytes] = []
         put, known = parts.append, self._instructions.get
         # Actions of this batch, and whence and where they let go on; many entries have the same ones.
@@ -174,6 +210,38 @@ class Packer:
             )
             parts += (head, before, address, behind, instructions)
         return b"".join(parts)
+
+    def _pack_steps(self, first_xid: int, steps: EntrySteps, bundle: int | None) -> bytes:
+        """The same of changes, without making a value of any of them."""
+        if self._acting is not steps.actions:
+            self._acting, self._by_ports = steps.actions, {}
+        tails, by_ports, parts = _tails_of(steps.encoding), self._by_ports, list[bytes]()
+        mark, alone, bundled = _mark(steps.owner, CONTENT_TABLE), _ALONE.pack, _BUNDLED.pack
+        install, modify, remove = (COMMANDS[kind] for kind in (OpKind.INSTALL, OpKind.MODIFY, OpKind.REMOVE))
+        for xid, (dz, old, new) in enumerate(steps.changes, first_xid):
+            tail = tails[dz]
+            if new is None:
+                command, instructions = remove, b""
+            else:
+                command = modify if old is not None else install
+                known = by_ports.get(new)
+                instructions = known if known is not None else self._instructions_to(new, steps.actions)
+            size = _BEFORE_TAIL + len(tail) + len(instructions)
+            if bundle is None:
+                head = alone(_FLOW_MOD_HEAD, size, xid, mark, command)
+            else:
+                head = bundled(
+                    _BUNDLE_ADD_HEAD, size + 16, xid, bundle, _FLAGS, _FLOW_MOD_HEAD, size, xid, mark, command
+                )
+            parts += (head, tail, instructions)
+        return b"".join(parts)
+
+    def _instructions_to(self, ports: Ports, actions: PortActions) -> bytes:
+        whole = _keyed(actions[ports]), CONTENT_TABLE, None
+        if len(self._by_ports) >= _MOST_REMEMBERED:
+            self._by_ports.clear()
+        packed = self._by_ports[ports] = self._instructions.get(whole) or self._pack_instructions(*whole)
+        return packed
 
     def instructions(self, flow: Flow) -> bytes:
         """What an entry does."""

@@ -211,7 +211,8 @@ class SwitchSession:
         while True:
             for event in self.connection.receive(await self._bytes()):
                 self._take(event)
-            self._to_send.set()
+            if self._push():
+                self._to_send.set()
 
     async def _write(self) -> None:
         while True:
