@@ -22,7 +22,7 @@ from benchmarks.plot import line_plot
 from flowsieve.client.batch_packets import packets_of
 from flowsieve.content.event import EventBatch
 from flowsieve.control.controller import Controller
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.stepwise import Transition
 from flowsieve.header.tag import POOLS
@@ -167,5 +167,5 @@ def run() -> Result:
         "extra entries, light-weight": at_most(max(row["extra_entries"] for row in light.values()), 0.1),
         "extra entries, versioning": at_least(both[largest]["extra_entries"], 0.3),
     }
-    assert len(Phase) == 5
+    assert len(CrossingPhase) == 5
     return Result("transition", figures, {"versioning": "the same, side by side in one run"}, goals)

@@ -63,7 +63,7 @@ def test_a_network_goes_over_under_traffic_again_and_again_and_nothing_is_lost_o
             await there.index_came(2)
             await going_over(there, 2, trees="anew")
             await there.index_came(3)
-            told = await there.operate("/v1/index", {"rollback": True})
+            assert "error" not in await there.operate("/v1/index", {"rollback": True})
             await there.index_came(4)
             await nobody_behind(there)
             status = await there.ask("/v1/status")

@@ -10,7 +10,7 @@ from flowsieve.control.memory.scribe import Scribe
 from flowsieve.control.request import Request
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.diff import Change
 from flowsieve.flow.entry import Deliver
@@ -132,7 +132,7 @@ class Core:
     def late(self) -> tuple[ServedIndex, ...]:
         """The indexes that publishers are to have left: what is still sent under their tags is handed up."""
         crossing = self.state.crossing
-        leaving = crossing is not None and crossing.phase in (Phase.FENCE, Phase.CLEAR)
+        leaving = crossing is not None and crossing.phase in (CrossingPhase.FENCE, CrossingPhase.CLEAR)
         return (*self.state.retired, *((crossing.old,) if crossing is not None and leaving else ()))
 
     def guarded_by(self, requests: Iterable[Request]) -> set[str]:

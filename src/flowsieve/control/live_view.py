@@ -8,7 +8,7 @@ from itertools import permutations
 
 from flowsieve.control.core import Core
 from flowsieve.control.switches.fleet import Fleet
-from flowsieve.control.transition.crossing import Crossing, Phase, trees_of
+from flowsieve.control.transition.crossing import Crossing, CrossingPhase, trees_of
 from flowsieve.flow.bloom_view import BloomView
 from flowsieve.flow.detours import Protection, bridged
 from flowsieve.flow.entry import Flow
@@ -62,7 +62,7 @@ def _joint_view(core: Core, fleet: Fleet, found: Installed, crossing: Crossing) 
         side: replace(both, plan=index.plan, encoding=index.encoding, trees=trees_of(side, state.trees))
         for side, index in ((OLD, crossing.old), (NEW, crossing.new))
         if not (side == NEW and crossing.phase.revocable)
-        and not (side == OLD and crossing.phase is Phase.CLEAR)
+        and not (side == OLD and crossing.phase is CrossingPhase.CLEAR)
     }
     served = OLD if crossing.phase.revocable else NEW
     return JointView.of(sides, served, both.advertisements, both.subscriptions)

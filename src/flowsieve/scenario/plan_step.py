@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from flowsieve.content.event import EventBatch
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.errors import Refused
 from flowsieve.scenario.plane import Plane
 from flowsieve.scenario.prefix_plane import PrefixPlane
 from flowsieve.scenario.read import PlanStep
 
-PHASES = len(Phase)
+PHASES = len(CrossingPhase)
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Trickle:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class PlanStepOutcome:
     """What became of a step: how it went, or why it was refused."""
 
     told: dict[str, Any] | None
@@ -66,7 +66,7 @@ class Gone:
 
 def go_over(
     plane: Plane, step: PlanStep, publish: Callable[[EventBatch], None], unwanted: Callable[[], int]
-) -> Gone:
+) -> PlanStepOutcome:
     """Go over to a step's plan, and publish its events meanwhile; `unwanted` counts copies that nobody wanted."""
     assert isinstance(plane, PrefixPlane), "only where packets say what is in them; the step was read so"
     switches, events = len(plane.state.topology.switches), step.events.events if step.events else None
@@ -77,10 +77,10 @@ def go_over(
         transition = plane.go_over(step.plan, trickle.some)
     except Refused as reason:
         trickle.rest()
-        return Gone(None, f"plan {step.source.name}: {reason}")
+        return PlanStepOutcome(None, f"plan {step.source.name}: {reason}")
     seconds, extra = time.perf_counter() - start, unwanted() - before
     trickle.rest()
-    return Gone(
+    return PlanStepOutcome(
         {
             "seconds": round(seconds, 3),
             "phases": [record.to_json() for record in transition.records],

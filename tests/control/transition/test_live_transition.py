@@ -11,7 +11,7 @@ from flowsieve.control.memory.journal import Past
 from flowsieve.control.memory.recovery import recover, snapshot
 from flowsieve.control.request import Op
 from flowsieve.control.state import ControlState, Settings
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.errors import BadInput, SwitchError, TableFull
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
@@ -43,7 +43,7 @@ def test_a_network_goes_over_to_another_plan_and_its_tables_are_those_of_the_pla
         async with running(Net("ring:5")) as net:
             await populated(net)
             record = await net.dispatcher.transition.go_over(OTHER)
-            assert [each.phase for each in record.phases] == list(Phase)
+            assert [each.phase for each in record.phases] == list(CrossingPhase)
             assert net.dispatcher.transition.index.version == 1
             assert net.dispatcher.encoding.tag == POOLS["ipv6"][1]
             await holds(net)
@@ -141,8 +141,8 @@ def test_a_table_that_cannot_hold_what_it_takes_is_told_before_anything_changes(
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("phase", list(Phase))
-def test_whoever_recovers_in_any_phase_goes_on_from_there(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", list(CrossingPhase))
+def test_whoever_recovers_in_any_phase_goes_on_from_there(phase: CrossingPhase) -> None:
     async def story() -> None:
         net = Net("ring:4")
         async with running(net):

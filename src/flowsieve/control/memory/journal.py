@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.control.request import Op, Request
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import BadInput, BadJournal
 from flowsieve.flow.send_policy import SendPolicy
@@ -142,7 +142,7 @@ class CrossingBegun:
 class CrossingEntered:
     """The next phase of that begins."""
 
-    phase: Phase
+    phase: CrossingPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ def entry_from_json(data: Mapping[str, Any], schema: Schema) -> Entry:
                 trees = None if data["trees"] is None else trees_from_json(data["trees"])
                 return CrossingBegun(old, new, bool(data["carry"]), trees)
             case "phase":
-                return CrossingEntered(Phase(data["phase"]))
+                return CrossingEntered(CrossingPhase(data["phase"]))
             case "crossed":
                 return CrossingEnded(bool(data["arrived"]))
             case "left":

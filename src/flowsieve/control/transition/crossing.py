@@ -29,7 +29,7 @@ from flowsieve.network.tree import TreeMap
 Cover = Callable[[IndexPlan, Filter], DzSet]
 
 
-class Phase(Enum):
+class CrossingPhase(Enum):
     """What happens in each; up to INSTALL it can be given up, from SWITCH on it is gone through with."""
 
     CARRY = "carry"  # under the old tag, tables carry everything
@@ -41,7 +41,7 @@ class Phase(Enum):
     @property
     def revocable(self) -> bool:
         """Whether no publisher can have heard of the new index yet."""
-        return self in (Phase.CARRY, Phase.INSTALL)
+        return self in (CrossingPhase.CARRY, CrossingPhase.INSTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Crossing:
 
     old: ServedIndex
     new: ServedIndex
-    phase: Phase
+    phase: CrossingPhase
     carry: bool = True
 
     @property
@@ -73,18 +73,18 @@ class Crossing:
         """The way that has this `name`."""
         old, new, phase, carry = data
         ends = [ServedIndex.from_json(each, schema) for each in (old, new)]
-        return cls(ends[0], ends[1], Phase(phase), bool(carry))
+        return cls(ends[0], ends[1], CrossingPhase(phase), bool(carry))
 
-    def at(self, phase: Phase) -> Crossing:
+    def at(self, phase: CrossingPhase) -> Crossing:
         return replace(self, phase=phase)
 
     def cover(self, wanted: Filter | None, cover: Cover) -> DzSet:
         """What tables have to know of a filter, in both spaces; without one, all there is."""
         old = new = EMPTY
-        if self.phase is not Phase.CLEAR:
+        if self.phase is not CrossingPhase.CLEAR:
             carried = self.carry or wanted is None
             old = WHOLE if carried else cover(self.old.plan, wanted)  # type: ignore[arg-type]
-        if self.phase is not Phase.CARRY:
+        if self.phase is not CrossingPhase.CARRY:
             new = WHOLE if wanted is None else cover(self.new.plan, wanted)
         return cells_on(OLD, old) | cells_on(NEW, new)
 

@@ -21,7 +21,7 @@ from flowsieve.control.memory.rebuild import catch_up, network_of
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.table_work import Rename
-from flowsieve.control.transition.crossing import Crossing, Phase, renamed
+from flowsieve.control.transition.crossing import Crossing, CrossingPhase, renamed
 from flowsieve.control.transition.index_holders import IndexHolders
 from flowsieve.control.transition.records import PhaseRecord
 from flowsieve.control.transition.served_index import ServedIndex
@@ -123,7 +123,7 @@ class LiveTransition:
         new = self._next(plan)
         first, second = await self.in_thread(self._supposed, frozen(state), new, carry, trees)
         sizes = [_sizes(each) for each in (state, first, second)]
-        after = await self.in_thread(lambda: _sizes(arrived(entered(second, Phase.SWITCH))))
+        after = await self.in_thread(lambda: _sizes(arrived(entered(second, CrossingPhase.SWITCH))))
         return {
             "from": self.index.version,
             "to": new.version,
@@ -150,6 +150,7 @@ class LiveTransition:
         Raises what is wrong with it before anything changes; SwitchError or Refused where it was given up.
         """
         async with self._turn:
+            await self._tag_free()
             new = self._next(plan)
             first, _ = await self.in_thread(self._supposed, frozen(self._core.state), new, carry, trees)
             del first  # made once more, for what is there when it is its turn
@@ -217,12 +218,20 @@ class LiveTransition:
             )
         return self.index.follower(plan, *(each.tag for each in state.retired))
 
+    async def _tag_free(self) -> None:
+        """Wait for publishers that are about to leave a former index, if all tags are in use; not for ever."""
+        end = time.monotonic() + self.publisher_patience
+        while time.monotonic() < end and not self.index.free_tags(
+            *(each.tag for each in self._core.state.retired)
+        ):
+            await asyncio.sleep(RETRY_SECONDS)
+
     def _supposed(
         self, state: ControlState, new: ServedIndex, carry: bool, trees: TreeMap | None
     ) -> tuple[ControlState, ControlState]:
         """The states on the way; raises TableFull where there is no room for them."""
         first = begun(state, self.index, new, carry=carry, trees=trees)
-        second = entered(first, Phase.INSTALL) if carry else first
+        second = entered(first, CrossingPhase.INSTALL) if carry else first
         check_room(state, first)
         check_room(state, second)
         return first, second
@@ -248,28 +257,30 @@ class LiveTransition:
 
     async def _phase(self, crossing: Crossing, record: TransitionRecord) -> None:
         match crossing.phase:
-            case Phase.CARRY | Phase.INSTALL:
+            case CrossingPhase.CARRY | CrossingPhase.INSTALL:
                 if (why := await self._not_followed()) is not None:
                     record.ended = why
                     log.warning("the way to index %d is given up: %s", crossing.new.version, why)
                     await self._enter(CrossingEnded(False), given_up, renamed(False, OLD), record)
                     return
-                after = Phase.INSTALL if crossing.phase is Phase.CARRY else Phase.SWITCH
+                after = (
+                    CrossingPhase.INSTALL if crossing.phase is CrossingPhase.CARRY else CrossingPhase.SWITCH
+                )
                 await self._go_to(after, record)
-            case Phase.SWITCH:
+            case CrossingPhase.SWITCH:
                 await self._gone_over(crossing.new.version)
-                await self._go_to(Phase.FENCE, record)
-            case Phase.FENCE:
+                await self._go_to(CrossingPhase.FENCE, record)
+            case CrossingPhase.FENCE:
                 await self._fenced(crossing)
                 await asyncio.sleep(self._drain)
-                await self._go_to(Phase.CLEAR, record)
-            case Phase.CLEAR:
+                await self._go_to(CrossingPhase.CLEAR, record)
+            case CrossingPhase.CLEAR:
                 await self._all_reached()
                 await self._enter(CrossingEnded(True), arrived, renamed(False, NEW), record)
                 record.ended = "arrived"
 
-    async def _go_to(self, phase: Phase, record: TransitionRecord) -> None:
-        if phase in (Phase.SWITCH, Phase.FENCE):  # no table changes with it
+    async def _go_to(self, phase: CrossingPhase, record: TransitionRecord) -> None:
+        if phase in (CrossingPhase.SWITCH, CrossingPhase.FENCE):  # no table changes with it
             await self._core.scribe.write(CrossingEntered(phase), lambda: entered(self._core.state, phase))
             record.phases.append(self._begun(phase))
             return
@@ -315,7 +326,7 @@ class LiveTransition:
         self._fleet.ask(changes)
         self._fleet.guard_anew()
 
-    def _begun(self, phase: Phase) -> PhaseRecord:
+    def _begun(self, phase: CrossingPhase) -> PhaseRecord:
         """A record of a phase that begins; the one before it is over."""
         fleet, records = self._fleet, self.records[-1].phases
         if records:

@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 
 
 @dataclass(slots=True)
 class PhaseRecord:
     """What a phase took: seconds, flow operations, and how many entries tables held at its end."""
 
-    phase: Phase
+    phase: CrossingPhase
     seconds: float = 0.0
     operations: int = 0
     entries: int = 0

@@ -45,9 +45,13 @@ class ServedIndex:
         plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
         return cls(int(data["version"]), tag, plan)
 
+    def free_tags(self, *in_use: Tag) -> list[Tag]:
+        """The tags that another index could have."""
+        return [tag for tag in self.former if tag not in in_use]
+
     def follower(self, plan: IndexPlan, *in_use: Tag) -> ServedIndex:
         """The index that comes next, under a tag of the same pool that nobody uses; raises BadPlan if it cannot be."""
-        free = [tag for tag in self.former if tag not in in_use]
+        free = self.free_tags(*in_use)
         if not free:
             used = ", ".join(str(tag.group) for tag in in_use)
             raise BadPlan(f"no tag is free for another index: some publisher has not left {used} yet")

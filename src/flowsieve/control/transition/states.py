@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from flowsieve.control.request import Op, Request
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Crossing, Phase, side_by_side, trees_of
+from flowsieve.control.transition.crossing import Crossing, CrossingPhase, side_by_side, trees_of
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import BadInput, TableFull
 from flowsieve.flow.interest import Interest
@@ -34,15 +34,15 @@ def begun(
 ) -> ControlState:
     """On the way to a new index, in the first phase; `trees` are those that its dz go along, if others than now."""
     check_able(state)
-    crossing = Crossing(old, new, Phase.CARRY if carry else Phase.INSTALL, carry)
+    crossing = Crossing(old, new, CrossingPhase.CARRY if carry else CrossingPhase.INSTALL, carry)
     return _made(state, side_by_side(state.trees, trees or state.trees), crossing.served, crossing)
 
 
-def entered(state: ControlState, phase: Phase) -> ControlState:
+def entered(state: ControlState, phase: CrossingPhase) -> ControlState:
     """A phase further on the way; the same object where no table changes with it."""
     assert state.crossing is not None
     crossing = state.crossing.at(phase)
-    if phase in (Phase.SWITCH, Phase.FENCE):
+    if phase in (CrossingPhase.SWITCH, CrossingPhase.FENCE):
         state.crossing, state.index, state.plan = crossing, crossing.served, crossing.served.plan
         return state
     return _made(state, state.trees, crossing.served, crossing)

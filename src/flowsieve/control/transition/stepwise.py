@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from flowsieve.control.controller import Controller
 from flowsieve.control.state import ControlState
-from flowsieve.control.transition.crossing import Phase, renamed
+from flowsieve.control.transition.crossing import CrossingPhase, renamed
 from flowsieve.control.transition.records import PhaseRecord
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.states import arrived, begun, check_room, entered
@@ -40,24 +40,24 @@ class Transition:
         controller, start = self.controller, self.controller.state
         first = begun(start, self.index, self.new, carry=self.carry, trees=self.trees)
         check_room(start, first)
-        check_room(start, entered(first, Phase.INSTALL))
+        check_room(start, entered(first, CrossingPhase.INSTALL))
         if self.carry:
-            self._phase(Phase.CARRY, first, joined=True)
-            self._phase(Phase.INSTALL, entered(controller.state, Phase.INSTALL))
+            self._phase(CrossingPhase.CARRY, first, joined=True)
+            self._phase(CrossingPhase.INSTALL, entered(controller.state, CrossingPhase.INSTALL))
         else:
-            self._phase(Phase.INSTALL, first, joined=True)
-        self._phase(Phase.SWITCH, entered(controller.state, Phase.SWITCH))
-        with _Timed(self._record(Phase.SWITCH), controller):
+            self._phase(CrossingPhase.INSTALL, first, joined=True)
+        self._phase(CrossingPhase.SWITCH, entered(controller.state, CrossingPhase.SWITCH))
+        with _Timed(self._record(CrossingPhase.SWITCH), controller):
             for host in publishers:
                 self.moved.add(host)
                 self.meanwhile()
         controller.switches.settle()  # what was sent under the old tag arrives
-        self._phase(Phase.CLEAR, entered(controller.state, Phase.CLEAR))
+        self._phase(CrossingPhase.CLEAR, entered(controller.state, CrossingPhase.CLEAR))
         last = arrived(controller.state)
-        with _Timed(self._record(Phase.CLEAR), controller):
+        with _Timed(self._record(CrossingPhase.CLEAR), controller):
             controller.carry_out(controller.become(last, self.new.encoding, renamed(False, NEW)))
 
-    def _phase(self, phase: Phase, state: ControlState, *, joined: bool = False) -> None:
+    def _phase(self, phase: CrossingPhase, state: ControlState, *, joined: bool = False) -> None:
         controller = self.controller
         record = PhaseRecord(phase)
         self.records.append(record)
@@ -69,7 +69,7 @@ class Transition:
                 controller.carry_out({switch: some})
                 self.meanwhile()
 
-    def _record(self, phase: Phase) -> PhaseRecord:
+    def _record(self, phase: CrossingPhase) -> PhaseRecord:
         return next(record for record in self.records if record.phase is phase)
 
 

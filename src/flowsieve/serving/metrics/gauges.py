@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from flowsieve.control.discovery.differences import Difference, DifferenceKind
 from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
-from flowsieve.control.transition.crossing import Phase
+from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.network.mend import Edge, tree_edges
 
 
@@ -136,7 +136,7 @@ def _index(dispatcher: Dispatcher) -> Iterator[Metric]:
     phase = _gauge(
         "index_phase", "1 for the phase of the way to another index that the network is in", "phase"
     )
-    for each in Phase:
+    for each in CrossingPhase:
         at = transition.crossing is not None and transition.crossing.phase is each
         phase.add_metric([each.value], float(at))
     yield phase
