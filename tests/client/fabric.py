@@ -118,8 +118,8 @@ class Fabric:
                 dispatcher,
                 lambda: GROUPS,
                 lambda topology: {},
-                switches,
-                switches,
+                switches.send_packet,
+                switches.inject_packet,
             )
             telling = asyncio.create_task(self.behind.notices.run())
             try:
@@ -147,7 +147,8 @@ class Fabric:
         for switch in NETWORK.switches:
             ports = range(1, len(NETWORK.neighbours(switch)) + 1)
             flow = Flow(PrefixMatch(tag.group), 1000, tuple(Output(port) for port in ports))
-            self.network.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
+            if flow not in self.network.read(switch):
+                self.network.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
         self.network.settle()
         self.dispatcher.served = ServedIndex(self.dispatcher.index.version + 1, tag, plan)
 
