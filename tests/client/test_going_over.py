@@ -149,7 +149,7 @@ def test_a_late_publishers_events_are_sent_again_and_handed_on_once(fabric: Fabr
             await ann.publish(price=price, side="buy")
         assert await take(cheap, 3) == [1, 2, 3]
         late = fabric.behind.late
-        assert late.counters.received == late.counters.again == 3
+        assert late.counters.again == late.counters.received - late.counters.digests == 3
         ann._quiet.close()  # it tells how much it has sent
         await until(lambda: late.counters.digests > 0)
         fabric.deaf = False
