@@ -12,6 +12,7 @@ from ipaddress import IPv6Address
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import LATE_EVENTS
 from flowsieve.control.dispatcher import filter_lease_of
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
@@ -38,7 +39,6 @@ from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
 from flowsieve.serving.late_publishers import LatePublishers
-from flowsieve.serving.late_resender import LATE_RATE
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
@@ -155,7 +155,7 @@ class Fabric:
     async def fence(self) -> None:
         """Have events under the first tag handed to the controller."""
         self.dispatcher.fenced = (ServedIndex(0, self.encoding.tag, self.state.plan),)
-        late = Punt.within(self.encoding.tag.group, EVENT_PORT, rate=LATE_RATE)
+        late = Punt.within(self.encoding.tag.group, EVENT_PORT, rate=LATE_EVENTS)
         for switch in NETWORK.switches:
             await self.switches.punt(switch, with_ports([late], host_ports(NETWORK, switch)))
 

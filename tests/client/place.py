@@ -13,6 +13,7 @@ from typing import Any
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import Guarding, not_guarded
 from flowsieve.control.state import ControlState
 from flowsieve.flow.guard import known_sources
 from flowsieve.header.encoding import encoding_of
@@ -54,7 +55,9 @@ class Place:
 
 
 @asynccontextmanager
-async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterator[Place]:
+async def place(
+    lab: Lab, path: Path, header: str, lease: float, guarding: Guarding = not_guarded
+) -> AsyncIterator[Place]:
     encoding = encoding_of(header)
     state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=BITS, room=encoding.room))
     own = [lab.addresses(host) for host in NETWORK.hosts]
@@ -65,7 +68,10 @@ async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterato
         if isinstance(event, PuntedPacket):
             behind.late.heard(event)
 
-    async with asyncio.timeout(SECONDS), controlled(lab, state, encoding, heard=heard) as dispatcher:
+    async with (
+        asyncio.timeout(SECONDS),
+        controlled(lab, state, encoding, heard=heard, guarding=guarding) as dispatcher,
+    ):
         await dispatcher.settled()
         switches, by_host = dispatcher._core.switches, dict(zip(NETWORK.hosts, groups, strict=True))
         behind = LatePublishers.of(
@@ -97,11 +103,15 @@ async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterato
 
 
 def play(
-    path: Path, story: Callable[[Place], Awaitable[None]], header: str = "ipv6", lease: float = 30.0
+    path: Path,
+    story: Callable[[Place], Awaitable[None]],
+    header: str = "ipv6",
+    lease: float = 30.0,
+    guarding: Guarding = not_guarded,
 ) -> None:
     async def whole() -> None:
         with running(NETWORK) as lab:
-            async with place(lab, path, header, lease) as there:
+            async with place(lab, path, header, lease, guarding) as there:
                 await story(there)
 
     asyncio.run(whole())

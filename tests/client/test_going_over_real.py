@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from place import NETWORK, SCHEMA, Place, play, take, until
+from reindexing import Log, Reader, publish_while, stays_behind
 
+from flowsieve.control.core import LATE_EVENTS
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
-from flowsieve.flow.guard import Guard
+from flowsieve.flow.guard import Guard, known_sources
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.flow.punt import Punt, host_ports, with_ports
 from flowsieve.header.match import PrefixMatch
 from flowsieve.header.tag import POOLS
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.protocol.addresses import EVENT_PORT
-from flowsieve.serving.late_resender import LATE_RATE
+from flowsieve.serving.guarding import GUARD_RATE, guarding
 
 pytestmark = pytest.mark.real
 
@@ -34,7 +40,7 @@ async def go_over(there: Place, header: str) -> None:
         await switches.apply(switch, [FlowOp(OpKind.INSTALL, Flow(PrefixMatch(new.group), 1000, (action,)))])
     dispatcher.served = ServedIndex(1, new, PLAN)
     dispatcher.fenced = (ServedIndex(0, old, dispatcher.state.plan),)
-    late = Punt.within(old.group, EVENT_PORT, rate=LATE_RATE)
+    late = Punt.within(old.group, EVENT_PORT, rate=LATE_EVENTS)
     await switches.punt("s1", with_ports([late], host_ports(NETWORK, "s1")))
 
 
@@ -64,3 +70,36 @@ def test_a_late_event_arrives_and_its_publisher_hears_of_it(tmp_path: Path, head
         assert (counts.lost, counts.malformed, counts.forged, counts.duplicates, counts.repeats) == (0,) * 5
 
     play(tmp_path, story, header)
+
+
+def test_the_network_goes_over_under_its_clients_with_one_that_never_does(tmp_path: Path) -> None:
+    """Its hosts are guarded: what is sent again is let in as what they have advertised."""
+
+    def draw(dice: Random) -> dict[str, Any]:
+        return {"price": dice.randrange(1024), "side": dice.choice(["buy", "sell"])}
+
+    async def story(there: Place) -> None:
+        dispatcher, late = there.dispatcher, there.behind.late
+        ann, bob, cy, dee = [await there.client(host) for host in ("ann", "bob", "cy", "dee")]
+        stays_behind(cy)
+        readers = [await Reader.of(bob, "price < 300"), await Reader.of(dee, "side == 'sell'")]
+        await ann.advertise("price < 900 or side == 'sell'")
+        await ann.advertise("price >= 900")
+        await cy.advertise()
+        await until(lambda: all(each.subscription.checked for each in readers))
+        logs = [Log(ann), Log(cy)]
+        dispatcher.transition.publisher_patience = 1.0
+        running = asyncio.create_task(there.behind.notices.run())
+        for version, plan in enumerate((PLAN, RegularPlan.make(SCHEMA, bits=5)), 1):
+            record = await publish_while(dispatcher.reindex(plan), logs, draw, 0.003, more=20)
+            assert record.ended == "arrived"
+            assert ann._index.version == version
+        running.cancel()
+        for reader in readers:
+            await reader.read(logs)
+            reader.check(logs)
+        assert late.counters.again > 20 and late.counters.unsent == late.counters.malformed == 0
+        refused = await dispatcher.refusals()
+        assert all(each.outside == each.over_rate == 0 for each in refused.values())
+
+    play(tmp_path, story, guarding=guarding(True, GUARD_RATE, None, partial(known_sources, family=6)))
