@@ -12,6 +12,7 @@ from ipaddress import IPv6Address
 from flowsieve.client.outbox import EventDatagram
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import LATE_EVENTS
 from flowsieve.control.dispatcher import filter_lease_of
 from flowsieve.control.requests.ledger import Ledger
 from flowsieve.control.state import ControlState, Settings
@@ -38,7 +39,6 @@ from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
 from flowsieve.serving.late_publishers import LatePublishers
-from flowsieve.serving.late_resender import LATE_RATE
 from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
@@ -118,8 +118,8 @@ class Fabric:
                 dispatcher,
                 lambda: GROUPS,
                 lambda topology: {},
-                switches,
-                switches,
+                switches.send_packet,
+                switches.inject_packet,
             )
             telling = asyncio.create_task(self.behind.notices.run())
             try:
@@ -147,14 +147,15 @@ class Fabric:
         for switch in NETWORK.switches:
             ports = range(1, len(NETWORK.neighbours(switch)) + 1)
             flow = Flow(PrefixMatch(tag.group), 1000, tuple(Output(port) for port in ports))
-            self.network.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
+            if flow not in self.network.read(switch):
+                self.network.apply(switch, [FlowOp(OpKind.INSTALL, flow)])
         self.network.settle()
         self.dispatcher.served = ServedIndex(self.dispatcher.index.version + 1, tag, plan)
 
     async def fence(self) -> None:
         """Have events under the first tag handed to the controller."""
         self.dispatcher.fenced = (ServedIndex(0, self.encoding.tag, self.state.plan),)
-        late = Punt.within(self.encoding.tag.group, EVENT_PORT, rate=LATE_RATE)
+        late = Punt.within(self.encoding.tag.group, EVENT_PORT, rate=LATE_EVENTS)
         for switch in NETWORK.switches:
             await self.switches.punt(switch, with_ports([late], host_ports(NETWORK, switch)))
 

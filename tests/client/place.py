@@ -13,7 +13,9 @@ from typing import Any
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.content.schema import Schema
+from flowsieve.control.core import Guarding, not_guarded
 from flowsieve.control.state import ControlState
+from flowsieve.flow.guard import known_sources
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.lab.blueprint import HOST_INTERFACE
@@ -23,7 +25,10 @@ from flowsieve.serving.calls.event_secret import EventSecret
 from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import taking_calls
+from flowsieve.serving.late_publishers import LatePublishers
 from flowsieve.serving.metrics.metrics import Metrics
+from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
+from flowsieve.testing.indexed_dispatcher import IndexedDispatcher
 from flowsieve.testing.lab_control import controlled
 
 SECONDS = 60.0
@@ -41,6 +46,8 @@ class Place:
 
     def __init__(self, lab: Lab, control: str, metrics: Metrics, clients: AsyncExitStack) -> None:
         self.lab, self.control, self.metrics, self._clients = lab, control, metrics, clients
+        self.dispatcher: IndexedDispatcher
+        self.behind: LatePublishers
 
     async def client(self, host: str) -> Client:
         inside = partial(self.lab.inside, host)
@@ -48,19 +55,37 @@ class Place:
 
 
 @asynccontextmanager
-async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterator[Place]:
+async def place(
+    lab: Lab, path: Path, header: str, lease: float, guarding: Guarding = not_guarded
+) -> AsyncIterator[Place]:
     encoding = encoding_of(header)
     state = ControlState(NETWORK, RegularPlan.make(SCHEMA, bits=BITS, room=encoding.room))
     own = [lab.addresses(host) for host in NETWORK.hosts]
     groups = [each.events_ipv6 if header == "ipv6" else each.events_ipv4 for each in own]
     control, metrics = f"unix:{path / 'control'}", Metrics()
-    async with asyncio.timeout(SECONDS), controlled(lab, state, encoding) as dispatcher:
+
+    def heard(event: SwitchEvent) -> None:
+        if isinstance(event, PuntedPacket):
+            behind.late.heard(event)
+
+    async with (
+        asyncio.timeout(SECONDS),
+        controlled(lab, state, encoding, heard=heard, guarding=guarding) as dispatcher,
+    ):
         await dispatcher.settled()
+        switches, by_host = dispatcher._core.switches, dict(zip(NETWORK.hosts, groups, strict=True))
+        behind = LatePublishers.of(
+            dispatcher,
+            lambda: by_host,
+            partial(known_sources, family=encoding.family),
+            switches.send_packet,
+            switches.inject_packet,
+        )
         async with (
             taking_calls(
                 CallHandler(
                     dispatcher,
-                    dict(zip(NETWORK.hosts, groups, strict=True)),
+                    by_host,
                     HOST_INTERFACE,
                     keys=KeyRotation(EventSecret(os.urandom(32)), dispatcher.ledger, dispatcher.scribe, 1e6),
                     lease=lease,
@@ -71,15 +96,22 @@ async def place(lab: Lab, path: Path, header: str, lease: float) -> AsyncIterato
             ),
             AsyncExitStack() as clients,
         ):
-            yield Place(lab, control, metrics, clients)
+            there = Place(lab, control, metrics, clients)
+            there.dispatcher, there.behind = dispatcher, behind
+            yield there
+            await behind.late.close()
 
 
 def play(
-    path: Path, story: Callable[[Place], Awaitable[None]], header: str = "ipv6", lease: float = 30.0
+    path: Path,
+    story: Callable[[Place], Awaitable[None]],
+    header: str = "ipv6",
+    lease: float = 30.0,
+    guarding: Guarding = not_guarded,
 ) -> None:
     async def whole() -> None:
         with running(NETWORK) as lab:
-            async with place(lab, path, header, lease) as there:
+            async with place(lab, path, header, lease, guarding) as there:
                 await story(there)
 
     asyncio.run(whole())

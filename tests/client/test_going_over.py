@@ -149,7 +149,7 @@ def test_a_late_publishers_events_are_sent_again_and_handed_on_once(fabric: Fabr
             await ann.publish(price=price, side="buy")
         assert await take(cheap, 3) == [1, 2, 3]
         late = fabric.behind.late
-        assert late.counters.received == late.counters.again == 3
+        assert late.counters.again == late.counters.received - late.counters.digests == 3
         ann._quiet.close()  # it tells how much it has sent
         await until(lambda: late.counters.digests > 0)
         fabric.deaf = False
@@ -185,18 +185,13 @@ def test_several_changes_follow_each_other_and_a_tag_may_come_back(fabric: Fabri
     async def story(ann: Client, bob: Client) -> None:
         everything = await bob.subscribe("True")
         await ann.advertise()
-        tags = (NEW_TAG, THIRD_TAG, fabric.encoding.tag, NEW_TAG)
-        for version, tag in enumerate(tags, 1):
+        for version, tag in enumerate((NEW_TAG, THIRD_TAG, NEW_TAG), 1):
             await ann.publish(price=version, side="buy")
-            bits = 3 + version
-            if version == 3:  # the first tag's own tables are those of the first plan
-                fabric.dispatcher.served = None
-                break
-            fabric.go_over(tag, RegularPlan.make(SCHEMA, bits=bits))
+            fabric.go_over(tag, RegularPlan.make(SCHEMA, bits=3 + version))
             await until(lambda version=version: versions(fabric) == [version, version])  # type: ignore[misc]
         await ann.publish(price=9, side="buy")
         assert await take(everything, 4) == [1, 2, 3, 9]
-        assert bob.stats.lost == 0
+        assert bob.stats.lost == bob.stats.unchecked == 0
 
     play(fabric, story)
 

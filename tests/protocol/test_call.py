@@ -24,6 +24,7 @@ calls = st.builds(
     filter=st.none() | st.text(min_size=1),
     answered=st.integers(0, MAX_NUMBER),
     deadline=st.none() | st.floats(0, LONGEST_DEADLINE, exclude_min=True),
+    index=st.none() | st.integers(0, MAX_NUMBER),
     stats=st.none() | st.dictionaries(st.text(), st.integers(0, MAX_NUMBER)),
 )
 HELLO_CALL = {"session": "0f" * 16, "n": 1, "host": "h1", "op": HELLO}

@@ -26,6 +26,7 @@ from flowsieve.serving.calls.handler import CallHandler
 from flowsieve.serving.calls.key_rotation import ROTATION_SECONDS, KeyRotation
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
+from flowsieve.testing.indexed_dispatcher import IndexedDispatcher
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}, "live": {"type": "bool"}})
 NETWORK = Topology.make([("s1", "s2"), ("s2", "s3")], {"ann": "s1", "bob": "s2", "cy": "s3", "dee": "s3"})
@@ -63,7 +64,7 @@ class Office:
             self.before = journal.length
             state, ledger = recover(await journal.load(SCHEMA), partial(fresh, self.capacity))
             self.fabric = EmbeddedFabric(self.network, lambda event: self.dispatcher.heard(event))
-            self.dispatcher = Dispatcher(
+            self.dispatcher = IndexedDispatcher(
                 state,
                 self.fabric,
                 ENCODING,

@@ -9,7 +9,7 @@ from typing import Any
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, BadMessage
 from flowsieve.index.dzset import DzSet
-from flowsieve.protocol.told_index import FIRST_INDEX, ToldIndex, is_of_schema
+from flowsieve.protocol.told_index import FIRST_INDEX, ToldIndex, is_of_schema, told_cells
 from flowsieve.protocol.welcome import Welcome
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ class IndexUse:
     def subscribed(self, id: str, answer: Mapping[str, Any]) -> None:
         """A subscription was answered. Its dz may be of an index that we have left; then we were told others."""
         try:
-            dz = DzSet.of(answer["dz"])
-        except (KeyError, TypeError, ValueError, BadInput) as error:
+            dz = told_cells(answer["dz"])
+        except (KeyError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's answer to a subscription has no dz: {error!r}") from None
         if answer.get("dz_index", FIRST_INDEX) == self.version:
             self._owed[id] = dz

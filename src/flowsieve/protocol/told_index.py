@@ -51,7 +51,7 @@ class ToldIndex:
                 raise ValueError(f"it is an object with version, tag, plan and dz, not {shown(data)}")
             version, tag = index_version(data["version"]), Tag(Prefix.parse(data["tag"]))
             plan = plan_from_json(data["plan"], schema, PrefixEncoding(tag).room)
-            return cls(version, tag, plan, {_id(id): _cells(dz) for id, dz in data["dz"].items()})
+            return cls(version, tag, plan, {_id(id): told_cells(dz) for id, dz in data["dz"].items()})
         except (AttributeError, KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's index cannot be read: {error}") from None
 
@@ -69,13 +69,14 @@ def index_version(told: object) -> int:
     return told
 
 
+def told_cells(told: object) -> DzSet:
+    """The dz that a controller tells; ValueError or BadInput if they are none."""
+    if not isinstance(told, list) or not all(isinstance(each, str) for each in told):
+        raise ValueError(f"{shown(told)} are no dz; they are a list of texts of 0 and 1")
+    return DzSet.of(told)
+
+
 def _id(told: object) -> str:
     if not isinstance(told, str):
         raise ValueError(f"{shown(told)} is no id of a subscription")
     return told
-
-
-def _cells(told: object) -> DzSet:
-    if not isinstance(told, list) or not all(isinstance(each, str) for each in told):
-        raise ValueError(f"{shown(told)} are no dz; they are a list of texts of 0 and 1")
-    return DzSet.of(told)

@@ -245,8 +245,8 @@ async def serving(
                 dispatcher,
                 lambda: calls.groups,
                 partial(site.sources, family=config.index.encoding.family),
-                fabric,
-                switches,
+                switches.send_packet,
+                fabric.inject_packet,
             )
             async with discoverer:
                 with router.heard_by(discoverer.heard):

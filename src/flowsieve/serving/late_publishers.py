@@ -8,11 +8,10 @@ from typing import NamedTuple
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.header.address import Prefix
 from flowsieve.network.topology import Topology
-from flowsieve.serving.index_notices import IndexNotices
-from flowsieve.serving.late_resender import LateResender
+from flowsieve.serving.index_notices import IndexNotices, Send
+from flowsieve.serving.late_resender import Inject, LateResender
 from flowsieve.serving.site.site import host_behind
-from flowsieve.southbound.fabric import Fabric, PuntedPacket
-from flowsieve.southbound.numbered import NumberedSwitches
+from flowsieve.southbound.fabric import PuntedPacket
 
 
 class LatePublishers(NamedTuple):
@@ -27,10 +26,13 @@ class LatePublishers(NamedTuple):
         dispatcher: Dispatcher,
         groups: Callable[[], Mapping[str, str]],
         sources: Callable[[Topology], Mapping[str, Prefix]],
-        fabric: Fabric,
-        switches: NumberedSwitches,
+        send: Send,
+        inject: Inject,
     ) -> LatePublishers:
-        """For the clients of a dispatcher: `groups` are the hosts' own, `sources` the addresses that are known."""
+        """For the clients of a dispatcher: `groups` are the hosts' own, `sources` the addresses that are known.
+
+        Ports are those of the topology where something is sent, and the switch's own where it is injected again.
+        """
 
         def topology() -> Topology:
             return dispatcher.state.topology
@@ -41,8 +43,8 @@ class LatePublishers(NamedTuple):
                 notices.nudge(host)
 
         index, holders = (lambda: dispatcher.index), dispatcher.holders
-        notices = IndexNotices(index, holders, topology, groups, sources, switches.send_packet)
-        late = LateResender(index, lambda: dispatcher.late, fabric.inject_packet, publishes)
+        notices = IndexNotices(index, holders, topology, groups, sources, send)
+        late = LateResender(index, lambda: dispatcher.late, inject, publishes)
         return cls(notices, late)
 
     def before(self, others: Callable[[PuntedPacket], None]) -> Callable[[PuntedPacket], None]:

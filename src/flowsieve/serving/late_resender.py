@@ -19,7 +19,6 @@ from flowsieve.tasks import noted
 
 log = logging.getLogger(__name__)
 
-LATE_RATE = 1000  # events a second that a host's port hands over
 MOST_SENDING = 1024  # packets on their way to switches
 MOST_PLACES = 4096  # ports of which it is remembered that they were told of
 

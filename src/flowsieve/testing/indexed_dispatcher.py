@@ -19,7 +19,7 @@ class IndexedDispatcher(Dispatcher):
 
     @property
     def late(self) -> tuple[ServedIndex, ...]:
-        return self.fenced
+        return self.fenced or super().late
 
     def cover_now(self, id: str) -> DzSet | None:
         held = self.state.subscriptions.get(id)

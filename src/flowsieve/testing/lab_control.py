@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from flowsieve.control.core import Guarding, no_detours, not_guarded
-from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.state import ControlState
 from flowsieve.flow.last_hop import deliveries_of
 from flowsieve.header.encoding import Encoding
@@ -14,6 +13,7 @@ from flowsieve.lab.lab import Lab
 from flowsieve.southbound.fabric import Report, SwitchEvent
 from flowsieve.southbound.openflow.fabric import OpenFlowFabric
 from flowsieve.southbound.openflow.switch_session import Timing
+from flowsieve.testing.indexed_dispatcher import IndexedDispatcher
 
 
 @asynccontextmanager
@@ -28,7 +28,7 @@ async def controlled(
     heard: Report = lambda event: None,
     detours: bool = False,
     guarding: Guarding = not_guarded,
-) -> AsyncIterator[Dispatcher]:
+) -> AsyncIterator[IndexedDispatcher]:
     """A dispatcher over the switches of a lab, for the time of an `async with` block.
 
     The switches are dialled at their management sockets unless other `addresses` are given. `heard` hears what the
@@ -46,7 +46,7 @@ async def controlled(
         timing=timing,
         report=report,
     )
-    dispatcher = Dispatcher(
+    dispatcher = IndexedDispatcher(
         state,
         fabric,
         encoding,

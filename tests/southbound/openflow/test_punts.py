@@ -27,7 +27,8 @@ from flowsieve.southbound.openflow.punts import (
     meter_of,
     meters_in,
 )
-from flowsieve.southbound.openflow.wire import COOKIE, SERVICE_COOKIE, ProtocolError
+from flowsieve.southbound.openflow.strangers import foreign_in
+from flowsieve.southbound.openflow.wire import ADMISSION_TABLE, COOKIE, SERVICE_COOKIE, ProtocolError
 
 CALLS = Punt.to("ff02::f10e:c0:1", 7421, rate=1000)
 CALLS4 = Punt.to("224.128.255.1", 7421, rate=500)
@@ -136,6 +137,20 @@ def test_service_entries_are_not_among_those_of_the_content():
     assert within([ours._replace(cookie=COOKIE)], groups) == [ours._replace(cookie=COOKIE)]
     reaching = entry(Punt.to("ff0e::1", 7421, rate=1), 1)
     assert within([reaching], groups) == [reaching]
+
+
+def test_what_hands_over_late_events_is_no_content_and_nobody_elses():
+    late = entry(Punt.within(Prefix.parse("ff0e::/16"), 9559, rate=1).at(3), 1, table=ADMISSION_TABLE)
+    groups = [Prefix.parse("ff0e::/16"), Prefix.parse("ff15::/16")]
+    assert within([late], groups) == []
+    assert not any("ff0e" in each.text for each in foreign_in([late], groups))
+    for other in (
+        late._replace(cookie=COOKIE),
+        late._replace(cookie=9),
+        late._replace(table=1),
+        late._replace(instructions=b""),
+    ):
+        assert within([other], groups) == [other]
 
 
 # Bytes.
