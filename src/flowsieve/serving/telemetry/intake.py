@@ -15,7 +15,7 @@ from flowsieve.errors import BadInput
 from flowsieve.protocol.limits import LONGEST_PAUSE
 from flowsieve.protocol.report import REPORT_ROWS, Report, TelemetryTerms
 from flowsieve.serving.fair_shares import FairShares
-from flowsieve.serving.telemetry.rows import OTHER_SHARE, Reporting, Rows, checked_rows
+from flowsieve.serving.telemetry.rows import OTHER_SHARE, Reporting, ReportRows, checked_rows
 from flowsieve.serving.telemetry.settings import TelemetrySettings
 
 CALL_ROWS = 32  # as many rows as a call costs, however few it brings
@@ -45,7 +45,7 @@ class TelemetryCounters:
 class Pending:
     """Rows that wait to be landed, and what each host has taken for them."""
 
-    rows: Rows = field(default_factory=Rows)
+    rows: ReportRows = field(default_factory=ReportRows)
     taken: Counter[str] = field(default_factory=Counter)
 
 

@@ -24,7 +24,7 @@ from flowsieve.flow.interest import Interest
 from flowsieve.header.tag import Tag
 from flowsieve.index.plan import IndexPlan, plan_to_json
 from flowsieve.serving.telemetry.retention import LandedFile, outdated
-from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, Rows
+from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, ReportRows
 from flowsieve.serving.telemetry.settings import Keep
 
 SUBSCRIPTIONS, INDEX = "subscriptions", "index"
@@ -80,7 +80,7 @@ def event_schema(schema: Schema) -> pa.Schema:
     return pa.schema([*own, *((each.name, TYPES[each.kind]) for each in schema)])
 
 
-class Landing:
+class TelemetryFolder:
     """A folder with one folder for each kind of file; times are microseconds since 1970."""
 
     def __init__(self, folder: Path) -> None:
@@ -98,7 +98,7 @@ class Landing:
                 if HALF.fullmatch(each.name):
                     each.unlink(missing_ok=True)
 
-    def land(self, rows: Rows, schema: Schema, at: int) -> tuple[Counter[str], int]:
+    def land(self, rows: ReportRows, schema: Schema, at: int) -> tuple[Counter[str], int]:
         """Write rows down; how many of each kind there were, and their bytes."""
         landed, size = Counter[str](), 0
         tables: dict[str, Callable[[], pa.Table]] = {
@@ -184,7 +184,7 @@ class Landing:
         return size
 
 
-def _events(rows: Rows, schema: Schema, at: int) -> pa.Table:
+def _events(rows: ReportRows, schema: Schema, at: int) -> pa.Table:
     columns: list[Sequence[Any]] = [
         [row.id for row in rows.events],
         [at] * len(rows.events),
@@ -196,12 +196,12 @@ def _events(rows: Rows, schema: Schema, at: int) -> pa.Table:
     return _table(columns, event_schema(schema))
 
 
-def _deliveries(rows: Rows, at: int) -> pa.Table:
+def _deliveries(rows: ReportRows, at: int) -> pa.Table:
     ids, hosts, wanted, weights = zip(*rows.deliveries, strict=True)
     return _table([ids, [at] * len(ids), hosts, wanted, weights], DELIVERY_SCHEMA)
 
 
-def _counts(rows: Rows, at: int) -> pa.Table:
+def _counts(rows: ReportRows, at: int) -> pa.Table:
     hosts, sessions, counts = zip(*rows.counts, strict=True)
     return _table([[at] * len(hosts), hosts, sessions, *zip(*counts, strict=True)], COUNTS_SCHEMA)
 

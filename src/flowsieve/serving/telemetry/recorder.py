@@ -15,7 +15,7 @@ from pathlib import Path
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
 from flowsieve.serving.telemetry.intake import Pending, ReportIntake
-from flowsieve.serving.telemetry.landing import LandedIndex, Landing
+from flowsieve.serving.telemetry.landing import LandedIndex, TelemetryFolder
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class TelemetryRecorder:
         subscriptions: Callable[[], Collection[Interest]],
         index: Callable[[], LandedIndex],
     ) -> None:
-        self._intake, self._landing = intake, Landing(folder)
+        self._intake, self._files = intake, TelemetryFolder(folder)
         self._subscriptions, self._index = subscriptions, index
         self._prepared = False
         self._landed_interests: list[Interest] | None = None
@@ -71,7 +71,7 @@ class TelemetryRecorder:
         if self._intake.settings.on:
             self._tried(lambda: self._land_standing(index, interests))
         self._land(pending, index.plan.schema)
-        if now >= self._sweep_at and self._landing.folder.is_dir():
+        if now >= self._sweep_at and self._files.folder.is_dir():
             self._sweep_at = now + SWEEP_SECONDS
             self._tried(self._sweep)
 
@@ -85,14 +85,14 @@ class TelemetryRecorder:
     def _land_standing(self, index: LandedIndex, interests: list[Interest] | None) -> None:
         """What is in force, if that has changed."""
         if not self._prepared:
-            self._landing.prepare()
+            self._files.prepare()
             self._prepared = True
         start, counters = time.monotonic(), self._intake.counters
         if index != self._landed_index:
-            counters.bytes += self._landing.land_index(index, _now_us())
+            counters.bytes += self._files.land_index(index, _now_us())
             self._landed_index = index
         if interests is not None:
-            counters.bytes += self._landing.land_subscriptions(interests, _now_us())
+            counters.bytes += self._files.land_subscriptions(interests, _now_us())
             self._landed_interests = interests
             took = time.monotonic() - start
             self._interests_at = start + max(SUBSCRIPTIONS_SECONDS, IDLE_TIMES * took)
@@ -102,14 +102,14 @@ class TelemetryRecorder:
             self._intake.counters.lost += len(pending.rows)
 
     def _land_rows(self, pending: Pending, schema: Schema) -> None:
-        landed, size = self._landing.land(pending.rows, schema, _now_us())
+        landed, size = self._files.land(pending.rows, schema, _now_us())
         counters = self._intake.counters
         counters.landed += landed
         counters.bytes += size
         counters.trouble = None
 
     def _sweep(self) -> None:
-        gone, left = self._landing.sweep(self._intake.settings.keep, time.time())
+        gone, left = self._files.sweep(self._intake.settings.keep, time.time())
         self._intake.counters.removed += gone
         self._intake.counters.files = left
 
@@ -119,7 +119,7 @@ class TelemetryRecorder:
             work()
         except Exception as error:  # a full disk, a folder that is gone, or a mistake of ours: events flow on
             self._prepared, self._landed_index, self._landed_interests = False, None, None
-            why = f"telemetry cannot be kept in {self._landing.folder}: {error}"
+            why = f"telemetry cannot be kept in {self._files.folder}: {error}"
             if self._intake.counters.trouble != why:
                 log.error("%s", why, exc_info=not isinstance(error, OSError))
             self._intake.counters.trouble = why

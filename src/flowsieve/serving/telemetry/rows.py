@@ -57,7 +57,7 @@ class LandedCounts(NamedTuple):
 
 
 @dataclass(slots=True)
-class Rows:
+class ReportRows:
     """What was taken of reports, and how many rows were set aside, by reason."""
 
     events: list[LandedEvent] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.events) + len(self.deliveries) + len(self.counts)
 
-    def extend(self, other: Rows) -> None:
+    def extend(self, other: ReportRows) -> None:
         self.events += other.events
         self.deliveries += other.deliveries
         self.counts += other.counts
@@ -88,12 +88,12 @@ class Reporting:
 
 def checked_rows(
     report: Report, session: str, known: Reporting, schema: Schema, homes: Mapping[bytes, str]
-) -> Rows:
+) -> ReportRows:
     """The rows of a report that a session made; `known` follows. `homes` are hosts of publishers, where known.
 
     What came from a publisher of the same host is left out: the network has not carried it.
     """
-    rows = Rows()
+    rows = ReportRows()
     _add_counts(rows, report, session, known)
     if report.events:
         _add_events(rows, report, known, schema)
@@ -107,7 +107,7 @@ def checked_rows(
     return rows
 
 
-def _add_counts(rows: Rows, report: Report, session: str, known: Reporting) -> None:
+def _add_counts(rows: ReportRows, report: Report, session: str, known: Reporting) -> None:
     before = known.counts if known.counts is not None else report.since
     new, known.counts = report.counts.since(before), report.counts
     if max(new) > MOST_COUNTED or new.received != new.delivered + new.unwanted:
@@ -116,7 +116,7 @@ def _add_counts(rows: Rows, report: Report, session: str, known: Reporting) -> N
         rows.counts.append(LandedCounts(known.host, session[:SESSION_DIGITS], new))
 
 
-def _add_events(rows: Rows, report: Report, known: Reporting, schema: Schema) -> None:
+def _add_events(rows: ReportRows, report: Report, known: Reporting, schema: Schema) -> None:
     publisher, names, weight = known.publisher, report.names, 1 / report.share
     threshold = threshold_of(report.share)
     if sorted(names) != sorted(schema.names):
@@ -146,7 +146,7 @@ def _add_events(rows: Rows, report: Report, known: Reporting, schema: Schema) ->
 
 
 def _add_deliveries(
-    rows: Rows, report: Report, host: str, publisher: bytes, numbers: Sequence[Any], wanted: bool
+    rows: ReportRows, report: Report, host: str, publisher: bytes, numbers: Sequence[Any], wanted: bool
 ) -> None:
     prefix, weight, threshold = publisher.hex(), 1 / report.share, threshold_of(report.share)
     for seq in numbers:
