@@ -119,10 +119,11 @@ class TelemetryRecorder:
             work()
         except Exception as error:  # a full disk, a folder that is gone, or a mistake of ours: events flow on
             self._prepared, self._landed_index, self._landed_interests = False, None, None
-            why = f"telemetry cannot be kept in {self._files.folder}: {error}"
-            if self._intake.counters.trouble != why:
+            self._interests_at = 0.0
+            if self._intake.counters.trouble is None:
+                why = f"telemetry cannot be kept in {self._files.folder}: {error}"
                 log.error("%s", why, exc_info=not isinstance(error, OSError))
-            self._intake.counters.trouble = why
+                self._intake.counters.trouble = why
             return False
         return True
 
