@@ -27,7 +27,7 @@ from flowsieve.protocol.sampling import ALL, event_hash
 MOST_KEPT = 1 << 14  # rows that wait to be reported; each has no more bytes than an event
 REPORTS = 8  # at a time, one after the other
 LIST_BYTES = 4  # before the items of a list or a map, at most
-REPORT_SECONDS = 2.0  # for an answer
+REPORT_SECONDS = 10.0  # for an answer, be it of a controller that is restarted meanwhile
 SILENCE_SECONDS = 5.0  # after a report that was not answered
 LAST_SECONDS = 1.0  # for what is left when the application leaves
 JITTER = 0.2  # of a pause, so that those who began together do not report together

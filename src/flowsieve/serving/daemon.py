@@ -54,8 +54,8 @@ from flowsieve.serving.offers import Offers
 from flowsieve.serving.offers_section import OFFERS
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
 from flowsieve.serving.telemetry.intake import ReportIntake
-from flowsieve.serving.telemetry.landing import LandedIndex
 from flowsieve.serving.telemetry.recorder import TelemetryRecorder
+from flowsieve.serving.telemetry.rows import LandedIndex
 from flowsieve.serving.telemetry.settings import TELEMETRY
 from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches

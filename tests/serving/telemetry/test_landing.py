@@ -22,8 +22,14 @@ from flowsieve.index.dzset import EMPTY
 from flowsieve.index.plan import plan_from_json
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.protocol.report import EventCounts
-from flowsieve.serving.telemetry.landing import LandedIndex, TelemetryFolder
-from flowsieve.serving.telemetry.rows import LandedCounts, LandedDelivery, LandedEvent, ReportRows
+from flowsieve.serving.telemetry.landing import TelemetryFolder
+from flowsieve.serving.telemetry.rows import (
+    LandedCounts,
+    LandedDelivery,
+    LandedEvent,
+    LandedIndex,
+    ReportRows,
+)
 from flowsieve.serving.telemetry.settings import Keep
 
 SCHEMA = Schema.parse(
@@ -165,6 +171,7 @@ from flowsieve.serving.telemetry.landing import TelemetryFolder
 folder = TelemetryFolder(Path(sys.argv[2]))
 folder.prepare()
 folder.land(tests.some_rows(), tests.SCHEMA, tests.AT)
+assert "pandas" not in sys.modules, "it is large, and a controller has no use for it"
 Path.rename = lambda half, whole: os.kill(os.getpid(), signal.SIGKILL)
 folder.land(tests.some_rows(), tests.SCHEMA, tests.AT + 1)
 """

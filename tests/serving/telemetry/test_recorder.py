@@ -20,8 +20,8 @@ from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.protocol.report import Report
 from flowsieve.serving.telemetry import recorder as module
 from flowsieve.serving.telemetry.intake import ReportIntake
-from flowsieve.serving.telemetry.landing import LandedIndex
 from flowsieve.serving.telemetry.recorder import TelemetryRecorder
+from flowsieve.serving.telemetry.rows import LandedIndex
 from flowsieve.serving.telemetry.settings import Keep, TelemetrySettings
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}})
@@ -73,7 +73,6 @@ def test_what_is_in_force_is_landed_at_the_start_and_when_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SUBSCRIPTIONS_SECONDS", 0.0)
-    monkeypatch.setattr(module, "IDLE_TIMES", 0)
     place = Place(tmp_path)
     place.look(3)
     assert place.names("subscriptions") == ["000000000001.parquet"]

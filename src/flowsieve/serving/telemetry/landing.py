@@ -11,73 +11,26 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
-from flowsieve.header.tag import Tag
-from flowsieve.index.plan import IndexPlan, plan_to_json
+from flowsieve.index.plan import plan_to_json
 from flowsieve.serving.telemetry.retention import LandedFile, outdated
-from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, ReportRows
+from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, LandedIndex, ReportRows
 from flowsieve.serving.telemetry.settings import Keep
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Columns = Sequence[Sequence[Any]]
 SUBSCRIPTIONS, INDEX = "subscriptions", "index"
 KINDS = (*ROW_KINDS, SUBSCRIPTIONS, INDEX)
 STANDING = {SUBSCRIPTIONS: 1, INDEX: 2}  # of which so many stay, however old: they say what is in force
 HALF = re.compile(r"\.[0-9T.-]+\.(parquet|json)")  # what may be left of a controller that was killed
 FOLDER_MODE = 0o700  # what hosts have published is not for everybody
-
-TIME = pa.timestamp("us", tz="UTC")
-TYPES = {
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "enum": pa.string(),
-    "string": pa.string(),
-    "bool": pa.bool_(),
-}
-DELIVERY_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("at", TIME),
-        ("host", pa.string()),
-        ("wanted", pa.bool_()),
-        ("weight", pa.float64()),
-    ]
-)
-COUNTED = ("published", "received", "delivered", "unwanted")
-COUNTS_SCHEMA = pa.schema(
-    [("at", TIME), ("host", pa.string()), ("session", pa.string()), *((name, pa.int64()) for name in COUNTED)]
-)
-SUBSCRIPTION_SCHEMA = pa.schema(
-    [("at", TIME), ("version", pa.int64()), *((name, pa.string()) for name in ("id", "host", "filter"))]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LandedIndex:
-    """The index in force: what events are addressed by."""
-
-    version: int
-    tag: Tag
-    plan: IndexPlan
-
-
-def event_schema(schema: Schema) -> pa.Schema:
-    """The columns of landed events: the attributes under their own names, behind those that all events have."""
-    own = [
-        ("id", pa.string()),
-        ("at", TIME),
-        ("sent_at", TIME),
-        ("host", pa.string()),
-        ("weight", pa.float64()),
-    ]
-    return pa.schema([*own, *((each.name, TYPES[each.kind]) for each in schema)])
 
 
 class TelemetryFolder:
@@ -100,29 +53,39 @@ class TelemetryFolder:
 
     def land(self, rows: ReportRows, schema: Schema, at: int) -> tuple[Counter[str], int]:
         """Write rows down; how many of each kind there were, and their bytes."""
+        from flowsieve.serving.telemetry import (
+            columns,
+        )  # it takes a while, and is for those alone who want this
+
         landed, size = Counter[str](), 0
-        tables: dict[str, Callable[[], pa.Table]] = {
-            EVENTS: lambda: _events(rows, schema, at),
-            DELIVERIES: lambda: _deliveries(rows, at),
-            COUNTS: lambda: _counts(rows, at),
-        }
-        for kind, table in tables.items():
-            count = len(getattr(rows, kind))
-            if count:
-                size += self._parquet(kind, self._name(at), table())
-                landed[kind] = count
+        if rows.events:
+            table = columns.table_of(_event_columns(rows, schema, at), columns.event_schema(schema))
+            size += self._parquet(EVENTS, self._name(at), table)
+            landed[EVENTS] = len(rows.events)
+        if rows.deliveries:
+            table = columns.table_of(_delivery_columns(rows, at), columns.DELIVERY_SCHEMA)
+            size += self._parquet(DELIVERIES, self._name(at), table)
+            landed[DELIVERIES] = len(rows.deliveries)
+        if rows.counts:
+            table = columns.table_of(_count_columns(rows, at), columns.COUNTS_SCHEMA)
+            size += self._parquet(COUNTS, self._name(at), table)
+            landed[COUNTS] = len(rows.counts)
         return landed, size
 
     def land_subscriptions(self, interests: Sequence[Interest], at: int) -> int:
         """Write down all subscriptions that are held, under the next version; the bytes of that."""
+        from flowsieve.serving.telemetry import columns
+
         if self._version is None:
             self._version = max(map(_version, (self.folder / SUBSCRIPTIONS).iterdir()), default=0)
         version = self._version + 1
         held = [each for each in interests if each.filter is not None]
         texts = [each.filter.text for each in held if each.filter is not None]
         names, hosts = [each.id for each in held], [each.endpoint for each in held]
-        columns = ([at] * len(held), [version] * len(held), names, hosts, texts)
-        size = self._parquet(SUBSCRIPTIONS, f"{version:012d}", _table(columns, SUBSCRIPTION_SCHEMA))
+        told = ([at] * len(held), [version] * len(held), names, hosts, texts)
+        size = self._parquet(
+            SUBSCRIPTIONS, f"{version:012d}", columns.table_of(told, columns.SUBSCRIPTION_SCHEMA)
+        )
         self._version = version
         return size
 
@@ -167,7 +130,9 @@ class TelemetryFolder:
         return f"{when:%Y%m%dT%H%M%S.%f}-{self._number:06d}"
 
     def _parquet(self, kind: str, name: str, table: pa.Table) -> int:
-        return self._write(kind, f"{name}.parquet", lambda path: pq.write_table(table, path))
+        from pyarrow import parquet
+
+        return self._write(kind, f"{name}.parquet", lambda path: parquet.write_table(table, path))
 
     def _write(self, kind: str, name: str, write: Callable[[Path], object]) -> int:
         inside = self.folder / kind
@@ -184,31 +149,20 @@ class TelemetryFolder:
         return size
 
 
-def _events(rows: ReportRows, schema: Schema, at: int) -> pa.Table:
-    columns: list[Sequence[Any]] = [
-        [row.id for row in rows.events],
-        [at] * len(rows.events),
-        [row.sent_at_us for row in rows.events],
-        [row.host for row in rows.events],
-        [row.weight for row in rows.events],
-    ]
-    columns += [[row.values[name] for row in rows.events] for name in schema.names]
-    return _table(columns, event_schema(schema))
+def _event_columns(rows: ReportRows, schema: Schema, at: int) -> Columns:
+    ids, sent, hosts, weights, values = zip(*rows.events, strict=True)
+    attributes = [[each[name] for each in values] for name in schema.names]
+    return [ids, [at] * len(ids), sent, hosts, weights, *attributes]
 
 
-def _deliveries(rows: ReportRows, at: int) -> pa.Table:
+def _delivery_columns(rows: ReportRows, at: int) -> Columns:
     ids, hosts, wanted, weights = zip(*rows.deliveries, strict=True)
-    return _table([ids, [at] * len(ids), hosts, wanted, weights], DELIVERY_SCHEMA)
+    return [ids, [at] * len(ids), hosts, wanted, weights]
 
 
-def _counts(rows: ReportRows, at: int) -> pa.Table:
+def _count_columns(rows: ReportRows, at: int) -> Columns:
     hosts, sessions, counts = zip(*rows.counts, strict=True)
-    return _table([[at] * len(hosts), hosts, sessions, *zip(*counts, strict=True)], COUNTS_SCHEMA)
-
-
-def _table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.table(arrays, schema=schema)
+    return [[at] * len(hosts), hosts, sessions, *zip(*counts, strict=True)]
 
 
 def _version(path: Path) -> int:

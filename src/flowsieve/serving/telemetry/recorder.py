@@ -15,12 +15,13 @@ from pathlib import Path
 from flowsieve.content.schema import Schema
 from flowsieve.flow.interest import Interest
 from flowsieve.serving.telemetry.intake import Pending, ReportIntake
-from flowsieve.serving.telemetry.landing import LandedIndex, TelemetryFolder
+from flowsieve.serving.telemetry.landing import TelemetryFolder
+from flowsieve.serving.telemetry.rows import LandedIndex
 
 log = logging.getLogger(__name__)
 
 SUBSCRIPTIONS_SECONDS = 3.0  # at least, from one file of subscriptions to the next
-IDLE_TIMES = 20  # as long as such a file took to be written nothing of the kind is done
+SUBSCRIPTION_SECONDS = 1e-4  # more for each subscription in it: it takes about a twentieth of that to write
 SWEEP_SECONDS = 30.0
 OFF_SECONDS = 1.0  # between looks whether it was turned on
 
@@ -87,15 +88,15 @@ class TelemetryRecorder:
         if not self._prepared:
             self._files.prepare()
             self._prepared = True
-        start, counters = time.monotonic(), self._intake.counters
+        counters = self._intake.counters
         if index != self._landed_index:
             counters.bytes += self._files.land_index(index, _now_us())
             self._landed_index = index
         if interests is not None:
             counters.bytes += self._files.land_subscriptions(interests, _now_us())
             self._landed_interests = interests
-            took = time.monotonic() - start
-            self._interests_at = start + max(SUBSCRIPTIONS_SECONDS, IDLE_TIMES * took)
+            pause = SUBSCRIPTIONS_SECONDS + SUBSCRIPTION_SECONDS * len(interests)
+            self._interests_at = time.monotonic() + pause
 
     def _land(self, pending: Pending, schema: Schema) -> None:
         if len(pending.rows) and not self._tried(lambda: self._land_rows(pending, schema)):
