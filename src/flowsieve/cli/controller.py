@@ -82,6 +82,8 @@ def controller(
 
         if setting.folder is not None:
             check_folder(setting.folder)
+        if setting.telemetry.on and setting.telemetry.folder is not None:
+            check_folder(setting.telemetry.folder, "telemetry")
         view.out.print(f"{config} is right")
         return 0
     from flowsieve.lab.lab_site import site_of  # it takes a while to be imported

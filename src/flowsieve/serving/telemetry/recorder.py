@@ -21,7 +21,7 @@ from flowsieve.serving.telemetry.rows import LandedIndex
 log = logging.getLogger(__name__)
 
 SUBSCRIPTIONS_SECONDS = 3.0  # at least, from one file of subscriptions to the next
-SUBSCRIPTION_SECONDS = 1e-4  # more for each subscription in it: it takes about a twentieth of that to write
+SUBSCRIPTION_SECONDS = 2e-5  # more for each subscription in it: it takes about a twentieth of that to write
 SWEEP_SECONDS = 30.0
 OFF_SECONDS = 1.0  # between looks whether it was turned on
 

@@ -42,7 +42,7 @@ class TelemetrySettings:
     share: float = 0.0
     folder: Path | None = None
     interval: float = 0.5
-    rate: int = 50_000
+    rate: int = 20_000
     keep: Keep = Keep()
 
     @property
