@@ -40,6 +40,7 @@ from flowsieve.serving.calls.key_rotation import KeyRotation
 from flowsieve.serving.http.app import HttpServer, taking_calls
 from flowsieve.serving.late_publishers import LatePublishers
 from flowsieve.serving.metrics.metrics import Metrics
+from flowsieve.serving.telemetry.intake import ReportIntake
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.southbound.fabric import PuntedPacket, SwitchEvent
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
@@ -80,6 +81,7 @@ class Fabric:
         self.signed, self.rotation = True, 1e6  # whether events are, and how many seconds with the same keys
         self.ledger = Ledger()
         self.metrics = Metrics()
+        self.reports: ReportIntake | None = None  # without it, clients report nothing
         self.dispatcher: IndexedDispatcher
         self.behind: LatePublishers
         self.switches: EmbeddedFabric
@@ -113,6 +115,7 @@ class Fabric:
                 keys=keys if self.signed else None,
                 lease=lease,
                 observer=self.metrics,
+                reports=self.reports,
             )
             self.behind = LatePublishers.of(
                 dispatcher,

@@ -19,16 +19,19 @@ from flowsieve.index.plan import plan_from_json, plan_to_json
 from flowsieve.protocol import call_datagram, event_message, limits, notice
 from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT, EVENT_PORT, NOTICE_PORT
 from flowsieve.protocol.answer import KINDS, answer_of, error_of, is_answer, kind_in, outcome
-from flowsieve.protocol.call import OPS, Call
+from flowsieve.protocol.call import OPS, REPORT, Call
 from flowsieve.protocol.call_datagram import CallDatagram, Gone, More, Part, digest_of, unpack_answer
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.event_mac import MacChecker, Signer, publisher_key
 from flowsieve.protocol.filter_page import HeldVersion
+from flowsieve.protocol.report import Report
+from flowsieve.protocol.sampling import event_hash
 from flowsieve.protocol.told_index import ToldIndex
 from flowsieve.protocol.version import VERSION
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls.event_secret import believed_epochs, signing_epoch
 from flowsieve.serving.http.app import CALLS, STATUS
+from flowsieve.serving.telemetry.rows import Reporting, checked_rows
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) (\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -99,6 +102,26 @@ def test_the_keys_of_the_examples_belong_together() -> None:
     assert epoch == signing_epoch(KEYS.stage)
     assert key == publisher_key(dict(KEYS.check)[epoch], WELCOME.publisher)
     assert f"of epoch {epoch} is `{dict(KEYS.check)[epoch].hex()}`" in " ".join(TEXT.split())
+
+
+def test_the_report_of_the_examples_is_read_and_tells_of_events_of_its_share() -> None:
+    (call,) = [each for each in examples("call") if each["op"] == REPORT]
+    report = Report.parse(call["report"])
+    assert report.to_json() == call["report"]
+    assert report.publisher == WELCOME.publisher and report.share == WELCOME.telemetry.share
+    known = Reporting("h1", report.publisher)
+    rows = checked_rows(report, call["session"], known, WELCOME.schema, {})
+    assert not rows.aside
+    (answer,) = [each["ok"] for each in examples("answer") if "taken" in each.get("ok", {})]
+    assert answer == {"taken": len(rows), "telemetry": WELCOME.telemetry.to_json()}
+    assert f"h is `{event_hash(report.publisher, 1):08x}`" in TEXT
+    assert {row[0] for row in rows_of_reports()} == set(call["report"])
+
+
+def rows_of_reports() -> list[list[str]]:
+    return [
+        [name, *rest] for cell, *rest in rows("report | type") for name in cell.replace("`", "").split(", ")
+    ]
 
 
 @pytest.mark.parametrize("example", examples("plan"), ids=lambda example: example["plan"]["kind"])
@@ -204,7 +227,7 @@ def test_the_ops_are_those_of_the_code() -> None:
 
 def test_the_fields_of_a_call_are_those_of_the_code() -> None:
     hello, other = (
-        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True, HeldVersion("e", 1), 1).to_json()
+        Call("0f" * 16, 1, "h", "t", op, "i", "f", 1, 1.0, {}, 1, True, HeldVersion("e", 1), 1, {}).to_json()
         for op in ("hello", "bye")
     )
     assert {row[0] for row in rows("field")} == hello.keys() | other.keys()

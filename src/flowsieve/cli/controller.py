@@ -82,6 +82,8 @@ def controller(
 
         if setting.folder is not None:
             check_folder(setting.folder)
+        if setting.telemetry.on and setting.telemetry.folder is not None:
+            check_folder(setting.telemetry.folder, "telemetry")
         view.out.print(f"{config} is right")
         return 0
     from flowsieve.lab.lab_site import site_of  # it takes a while to be imported
@@ -163,6 +165,7 @@ def _status_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "operations": f"{found['operations']:,} acknowledged since it started",
         "guard": _guard_row(found["guard"]),
         **({"failover": _failover_row(found["failover"])} if "failover" in found else {}),
+        **({"telemetry": _telemetry_row(found["telemetry"])} if "telemetry" in found else {}),
     }
 
 
@@ -195,6 +198,21 @@ def _failover_row(failover: Mapping[str, Any]) -> str:
             *([f"none for {view.few(without)}"] if without else []),
             *([f"in use: {view.few(around)}"] if around else []),
             f"{failover['groups']:,} groups and {failover['entries']:,} entries",
+        ]
+    )
+
+
+def _telemetry_row(telemetry: Mapping[str, Any]) -> str:
+    if telemetry["mode"] == "off":
+        return "off: clients report no events"
+    rows = ", ".join(f"{count:,} {kind}" for kind, count in telemetry["rows"].items()) or "nothing yet"
+    bad = sum(telemetry["set_aside"].values())
+    dropped = {"set aside": bad, "turned away": telemetry["turned_away"], "lost": telemetry["lost"]}
+    return "; ".join(
+        [
+            f"{telemetry['share']:.3g} of events are reported; landed {rows}, {telemetry['bytes']:,} bytes",
+            *(f"{count:,} {what}" for what, count in dropped.items() if count),
+            *([telemetry["trouble"]] if telemetry["trouble"] else []),
         ]
     )
 

@@ -15,21 +15,30 @@ from contextlib import nullcontext
 from itertools import count
 from typing import Any, Protocol
 
+import msgpack
+
 from flowsieve.client.http_transport import HttpTransport
 from flowsieve.client.several_ways import SeveralWays
 from flowsieve.client.wire import Inside
 from flowsieve.errors import BadInput, Busy, ControlLost, FlowsieveError
 from flowsieve.protocol.answer import Answer, outcome
-from flowsieve.protocol.call import DEADLINE_SECONDS, Call
+from flowsieve.protocol.call import DEADLINE_SECONDS, REPORT, Call
+from flowsieve.protocol.limits import MAX_NUMBER
 
 MARGIN_SECONDS = 2.0  # beyond the deadline, for the answer's way
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # before a call is made again; the last one stays
 RENEWALS = 3  # within a lease
 BYE_SECONDS = 3.0
+SPARE_BYTES = 96  # of a call, for what is said of keys and the like
 
 
 class Transport(Protocol):
     """What carries calls: HTTP, or the network itself."""
+
+    @property
+    def room(self) -> int:
+        """How many bytes a report's call may have, as MessagePack."""
+        ...
 
     async def call(self, message: Mapping[str, Any]) -> Answer:
         """The answer to a call, given as its JSON object; raises ControlLost where none came."""
@@ -74,6 +83,7 @@ class ControlConnection:
         # Hears of another index that an answer brings, and of the one that the call said.
         self.reindex: Callable[[Any, int], None] = lambda told, said: None
         self._hurry = asyncio.Event()  # set where the session is to be renewed at once
+        self.asked: Callable[[object], None] = lambda terms: None  # hears what is to be reported, at renewals
         self._transport = transport
         self._session, self._host, self._token = os.urandom(16).hex(), host, token
         self._numbers = count(1)
@@ -121,6 +131,12 @@ class ControlConnection:
                 await asyncio.sleep(pause)
         finally:
             self._waiting.discard(number)
+
+    @property
+    def report_room(self) -> int:
+        """How many bytes a report may have: a call has to fit whatever carries it, with all that it says besides."""
+        bare = Call(self._session, MAX_NUMBER, self._host, self._token, REPORT, deadline=1.0, report={})
+        return self._transport.room - len(msgpack.packb(bare.to_json())) - SPARE_BYTES
 
     def _keys_wanted(self) -> dict[str, int | bool]:
         """What a call says of keys: those that we have, or that we need some."""
@@ -170,6 +186,7 @@ class ControlConnection:
                 return
             lease = float(answer.get("lease", lease))  # its operator may have changed it
             pause = lease / RENEWALS
+            self.asked(answer.get("telemetry"))
             if answer.get("holds", held) < min(held, self.held):
                 gone = "the controller has ended what we asked for: it had not heard of us for too long, or forgot"
                 self._end(ControlLost(gone))

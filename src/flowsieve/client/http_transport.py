@@ -9,6 +9,7 @@ import httpx
 
 from flowsieve.errors import BadInput, ControlLost
 from flowsieve.protocol.answer import Answer, is_answer
+from flowsieve.protocol.limits import REPORT_BYTES
 
 DIAL_SECONDS = 5.0
 LATE_SECONDS = 5.0  # beyond a call's deadline
@@ -16,6 +17,8 @@ LATE_SECONDS = 5.0  # beyond a call's deadline
 
 class HttpTransport:
     """Calls to one controller, any number of them at a time."""
+
+    room = REPORT_BYTES
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -24,6 +24,7 @@ from flowsieve.protocol.addresses import CONTROL_ADDRESSES, CONTROL_PORT
 from flowsieve.protocol.answer import Answer
 from flowsieve.protocol.call import CallKey
 from flowsieve.protocol.call_datagram import Gone, Part, Unreadable, decode
+from flowsieve.protocol.limits import MAX_DATAGRAM
 from flowsieve.protocol.version import VERSION
 
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -31,6 +32,8 @@ _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 class InbandTransport:
     """Calls to the controller over a wire, any number of them at a time."""
+
+    room = MAX_DATAGRAM
 
     def __init__(self, wire: CallWire, draw: Callable[[], float] = random.random) -> None:
         self._wire = wire

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flowsieve.client.copies import REMEMBERED, Copies, Copy
@@ -57,6 +57,8 @@ class Inbox:
     ) -> None:
         self.stats = stats
         self.checker: MacChecker | None = None
+        # Hears of each event, once: its publisher, its number, and whether somebody here wants it.
+        self.came: Callable[[bytes, int, bool], None] | None = None
         self._schema = schema
         self._own = own
         self._filters: dict[str, Filter] = {}
@@ -110,6 +112,8 @@ class Inbox:
         if found and not wanted and not labelled:  # matched, and not promised yet
             self._cells.unknown()
             self.stats.unchecked += 1
+        if self.came is not None:
+            self.came(message.publisher, message.seq, bool(found))
         if not found:
             ours = wanted and not labelled
             self.stats.false_positives += ours

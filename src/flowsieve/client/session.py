@@ -30,6 +30,7 @@ from flowsieve.client.matcher_link import MatcherLink
 from flowsieve.client.outbox import Outbox
 from flowsieve.client.sender import DirectSender, Sender
 from flowsieve.client.stats import Stats
+from flowsieve.client.telemetry import Reporter, Telemetry, counts_of
 from flowsieve.client.wire import Inside, OpenWire
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
@@ -126,6 +127,10 @@ class Client:
         self._sender = self._made_sender(matcher)
         self._quiet = DigestTimer(self._send_digests)
         self._first_events, self._first_event_us = 0, 0  # of subscriptions, and how long they took in all
+        self._telemetry = Telemetry(welcome.schema, self.publisher)
+        self._reporter = Reporter(
+            self._telemetry, connection, lambda: counts_of(self._stats), self._tell_of_events
+        )
         connection.stage = UNSIGNED
         if welcome.keys is not None:
             self._take_keys(welcome.keys)
@@ -134,6 +139,8 @@ class Client:
         connection.index, connection.reindex = self._index.version, self._reindex
         self._noticed_at = -NOTICE_SECONDS
         self._hear_notices()
+        connection.asked = self._reporter.hear
+        self._reporter.adopt(welcome.telemetry)
         connection.lost.add_done_callback(lambda lost: self._end(lost.result()))
 
     @property
@@ -150,6 +157,7 @@ class Client:
             overflow=self._overflow + self._wire.dropped,
             late=sender.late,
             unsent=sender.unsent,
+            unreported=self._telemetry.dropped,
         )
 
     # Publishing.
@@ -185,6 +193,8 @@ class Client:
             raise self._connection.lost.result()
         seq = self._sender.put(event, data)
         self._stats.sent += 1
+        if self._telemetry.terms.share:
+            self._telemetry.published(seq, event)
         self._quiet.disturb()
         return seq
 
@@ -275,6 +285,9 @@ class Client:
                     self._overflow += 1
                     self._stats.delivered -= 1
 
+    def _tell_of_events(self, on: bool) -> None:
+        self._inbox.came = self._telemetry.came if on else None
+
     # Keys.
 
     async def _need_to_check(self) -> None:
@@ -363,6 +376,7 @@ class Client:
         await self._sender.close()
         self._quiet.close()
         self._wire.close()
+        await self._reporter.close()
         for subscription in self._subscriptions.values():
             subscription.end()
         self._subscriptions.clear()

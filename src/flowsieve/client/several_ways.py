@@ -19,6 +19,9 @@ SILENCE_SECONDS = 1.5  # of one controller, until the next is asked as well
 class CallWay(Protocol):
     """What carries calls to one controller."""
 
+    @property
+    def room(self) -> int: ...
+
     async def call(self, message: Mapping[str, Any]) -> Answer: ...
 
     async def close(self) -> None: ...
@@ -29,6 +32,11 @@ class SeveralWays:
 
     def __init__(self, ways: Sequence[CallWay]) -> None:
         self._ways = list(ways)
+
+    @property
+    def room(self) -> int:
+        """What fits each of them."""
+        return min(way.room for way in self._ways)
 
     async def call(self, message: Mapping[str, Any]) -> Answer:
         """The first answer that is not that a controller is busy; raises ControlLost where none came."""

@@ -18,6 +18,7 @@ class Stats:
     `lost`: packets wanted that were sent and never came. `unchecked`: events for which nobody could tell.
     `late`: events published after the time until which it was known who wants them, since the process was stopped.
     `unsent`: events published that never left this host, whether or not somebody waited for them to.
+    `unreported`: rows of telemetry that the controller was to get and did not.
     """
 
     sent: int = 0
@@ -34,6 +35,7 @@ class Stats:
     unchecked: int = 0
     late: int = 0
     unsent: int = 0
+    unreported: int = 0
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)

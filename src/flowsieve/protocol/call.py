@@ -12,8 +12,8 @@ from flowsieve.protocol.filter_page import HeldVersion
 from flowsieve.protocol.limits import LONGEST_DEADLINE, LONGEST_FILTER, LONGEST_NAME, MAX_NUMBER, SESSION
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
-HELLO, BYE, FILTERS = "hello", "bye", "filters"
-OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", FILTERS, BYE)
+HELLO, BYE, FILTERS, REPORT = "hello", "bye", "filters", "report"
+OPS = (HELLO, "adv", "sub", "unadv", "unsub", "renew", FILTERS, REPORT, BYE)
 DEADLINE_SECONDS = 30.0  # for the answer to a call that does not say
 
 CallKey = tuple[bytes, int]  # the session's 16 bytes, and the call's number
@@ -27,7 +27,7 @@ class Call:
     how many seconds it waits. `stage` is that of the keys for events that it has (see `event_keys`), None if it needs
     some; `checks` says that it needs those to check events with as well. `held` is what a publisher's host holds of
     others' filters, None if nothing. `index` is the version of the index that it addresses events by (see
-    `told_index`), None if it does not say.
+    `told_index`), None if it does not say. `report` is what it tells of its events (see `report`).
     """
 
     session: str
@@ -44,6 +44,7 @@ class Call:
     checks: bool | None = None
     held: HeldVersion | None = None
     index: int | None = None
+    report: Mapping[str, Any] | None = None
 
     @classmethod
     def parse(cls, message: Mapping[str, Any]) -> Call:
@@ -66,11 +67,12 @@ class Call:
             found.maybe("filter", longest=LONGEST_FILTER),
             found.whole("answered", default=0),
             found.seconds("deadline"),
-            found.report("stats"),
+            found.table("stats"),
             found.whole("stage") if "stage" in message else None,
             found.truth("checks"),
             HeldVersion.parse(message["held"]) if message.get("held") is not None else None,
             found.whole("index") if "index" in message else None,
+            found.table("report"),
         )
 
     @property
@@ -139,11 +141,11 @@ class _Fields:
             raise BadMessage(f"{name} = {shown(found)}; it is a number of seconds up to {LONGEST_DEADLINE:g}")
         return float(found)
 
-    def report(self, name: str) -> Mapping[str, Any] | None:
+    def table(self, name: str) -> Mapping[str, Any] | None:
         """What a client counted; numbers that are no counts are no mistake of the call: others may have caused them."""
         found = self._message.get(name)
         if found is not None and not isinstance(found, Mapping):
-            raise BadMessage(f"{name} = {shown(found)}; it is an object of names and whole numbers")
+            raise BadMessage(f"{name} = {shown(found)}; it is an object")
         return found
 
     def truth(self, name: str) -> bool | None:

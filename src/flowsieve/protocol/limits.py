@@ -21,6 +21,11 @@ PART_BYTES = 1152  # of an answer; the rest of a datagram is enough for what sta
 MOST_PARTS = 4096
 MOST_ASKED = 16  # parts asked for at a time
 
+# Reports.
+REPORTED_ROWS = 4096  # of one report
+REPORT_BYTES = 65_536  # of one report over HTTP; in band a call fits one datagram
+LONGEST_PAUSE = 60.0  # seconds from a report to the next
+
 # Events.
 MAX_CONTENT = 960  # bytes of values and data; the rest of a datagram is enough for any stamps
 PUBLISHER_BYTES = 8

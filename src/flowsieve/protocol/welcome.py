@@ -15,6 +15,7 @@ from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
 from flowsieve.protocol.told_index import FIRST_INDEX, index_version
+from flowsieve.protocol.report import NO_TELEMETRY, TelemetryTerms
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
@@ -28,7 +29,7 @@ class Welcome:
     publishes; where that names receivers and events of others go by dz, these have the `dz_tag`. `network` tells this
     network from others, however the controller is reached; empty where it has no name. `receiver` is the number that
     publishers know the host by, where digests name their receivers. `index` is the version of the index: of the plan,
-    and of the tag of dz.
+    and of the tag of dz. `telemetry` says what is reported of events.
     """
 
     host: str
@@ -43,6 +44,7 @@ class Welcome:
     network: str = ""
     receiver: int | None = None
     index: int = FIRST_INDEX
+    telemetry: TelemetryTerms = NO_TELEMETRY
 
     @property
     def schema(self) -> Schema:
@@ -74,6 +76,7 @@ class Welcome:
             "network": self.network,
             "receiver": self.receiver,
             "index": self.index,
+            "telemetry": self.telemetry.to_json(),
         }
 
     @classmethod
@@ -96,7 +99,7 @@ class Welcome:
             where = data["address"], data["interface"]
             index = index_version(data.get("index", FIRST_INDEX))
             told = cls(data["host"], plan, tag, *where, lease, publisher, keys, dz_tag, network, receiver)
-            return replace(told, index=index)
+            return replace(told, index=index, telemetry=TelemetryTerms.parse(data.get("telemetry")))
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise BadMessage(f"the controller's welcome cannot be read: {error}") from None
 

@@ -49,6 +49,7 @@ from flowsieve.serving.guarding import AUTO, GUARD_RATE, Choice, guard_entries, 
 from flowsieve.serving.offers_section import OFFERS, read_offers
 from flowsieve.serving.policy_section import POLICY, read_policy
 from flowsieve.serving.site.switches_section import ACCESS_KEYS, NAMES, SWITCHES, check_listened, read_access
+from flowsieve.serving.telemetry.settings import TELEMETRY, UNASKED, TelemetrySettings, read_telemetry
 from flowsieve.southbound.socket_address import SocketAddress
 from flowsieve.southbound.switch_access import SwitchAccess
 
@@ -143,6 +144,7 @@ class Config:
     finds_links: bool = False
     finds_hosts: bool = False
     control: ControlSettings = ALONE
+    telemetry: TelemetrySettings = UNASKED
 
     @property
     def finds(self) -> bool:
@@ -256,10 +258,11 @@ def read_config(path: Path) -> Config:
     """A scenario's schema, index and network, and a section [controller]; its steps are ignored."""
     mistakes = Mistakes()
     top = Section.read(path, mistakes)
-    top.only((*PARTS, CONTROL, CONTROLLER, POLICY, OFFERS, SWITCHES, NAMES))
+    top.only((*PARTS, CONTROL, CONTROLLER, POLICY, OFFERS, SWITCHES, NAMES, TELEMETRY))
     index = read_served(top)
     service = _read_service(top, read_policy(top, index.header if index is not None else None))
     control = read_control(top)
+    telemetry = read_telemetry(top, index.plan.schema if index is not None else None)
     if index is not None:
         _check_control(top, control, index)
     access = read_access(top, top.section(CONTROLLER))
@@ -290,10 +293,10 @@ def read_config(path: Path) -> Config:
     mistakes.check()
     assert index is not None
     if access is None:
-        return Config(path, index, network, service, control=control)
+        return Config(path, index, network, service, control=control, telemetry=telemetry)
     assert network is not None
     found = _finds_links(top), _finds_hosts(top, network)
-    return Config(path, index, network, service, access, *found, control)
+    return Config(path, index, network, service, access, *found, control, telemetry)
 
 
 def _check_control(top: Section, control: ControlSettings, index: IndexSection) -> None:

@@ -53,6 +53,10 @@ from flowsieve.serving.metrics.metrics import Metrics
 from flowsieve.serving.offers import Offers
 from flowsieve.serving.offers_section import OFFERS
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
+from flowsieve.serving.telemetry.intake import ReportIntake
+from flowsieve.serving.telemetry.recorder import TelemetryRecorder
+from flowsieve.serving.telemetry.rows import LandedIndex
+from flowsieve.serving.telemetry.settings import TELEMETRY
 from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
 from flowsieve.southbound.socket_address import ReservedAddress
@@ -87,6 +91,7 @@ class Daemon:
     explorer: Explorer | None = None
     offers: Offers | None = None
     configurators: Configurators | None = None  # without them, it decides on all tables itself
+    reports: ReportIntake | None = None
 
     async def control(self) -> Mapping[str, Any] | None:
         """Who shares the work of control; None if nobody does."""
@@ -121,6 +126,8 @@ class Daemon:
                 raise BadInput(f"{config.path} now has another {what}; that takes a restart")
         if config.control != self.config.control:
             raise BadInput(f"{config.path} now has another [control]; that takes a restart")
+        if config.telemetry.folder != self.config.telemetry.folder:
+            raise BadInput(f"{config.path} now has another folder for telemetry; that takes a restart")
         async with self.promises.allowing(config.service.lease):
             make = partial(config.fresh, self.site.topology)
             new = await remade(lambda: self.dispatcher.state, self.dispatcher.ledger, make)
@@ -138,6 +145,8 @@ class Daemon:
         self.dispatcher.filter_lease = filter_lease_of(config.service.lease)
         if self.offers is not None:
             self.offers.auto = config.service.auto_offers
+        if self.reports is not None:
+            self.reports.settings = config.telemetry
         if self.keys is not None:
             self.keys.period = config.service.key_rotation
         if more and self.explorer is not None:  # before they are known by name, and may connect
@@ -225,7 +234,8 @@ async def serving(
         ):
             await _connected(dispatcher, fabric)
             keys = _keys(config, secret, dispatcher)
-            calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric, memory)
+            reports = ReportIntake(config.telemetry)
+            calls = _handler(config, site, dispatcher, tokens, keys, metrics, fabric, memory, reports)
             promises = Promises(calls.leases, ledger, dispatcher.scribe)
             await _promise(promises, service.lease)
             discoverer = Discoverer(
@@ -255,7 +265,7 @@ async def serving(
                     daemon = Daemon(
                         config, site, dispatcher, calls, promises, metrics, discoverer, fabric, memory, keys
                     )
-                    daemon.configurators = configurators
+                    daemon.configurators, daemon.reports = configurators, reports
                     daemon.tell_sets()
                     offers = daemon.offers = Offers(
                         memory.values(OFFERS), dispatcher, tokens.operator, service.auto_offers
@@ -267,6 +277,7 @@ async def serving(
                         promises.run,
                         behind.notices.run,
                         offers.run,
+                        _recorder(config, site, dispatcher, reports).run,
                     ]
                     if configurators is not None and config.control.balance:
                         chores.append(partial(_divide, dispatcher, configurators))
@@ -351,6 +362,7 @@ def _handler(
     metrics: Metrics,
     fabric: Fabric,
     memory: Memory,
+    reports: ReportIntake,
 ) -> CallHandler:
     return CallHandler(
         dispatcher,
@@ -362,6 +374,17 @@ def _handler(
         observer=metrics,
         most=config.service.most_calls,
         standing_by=lambda: memory.doubt or fabric.standing_by,
+        reports=reports,
+    )
+
+
+def _recorder(config: Config, site: Site, dispatcher: Dispatcher, reports: ReportIntake) -> TelemetryRecorder:
+    """What has telemetry landed, in its folder or with the state."""
+    return TelemetryRecorder(
+        reports,
+        config.telemetry.folder or site.folder / TELEMETRY,
+        lambda: dispatcher.state.subscriptions.values(),
+        lambda: LandedIndex(0, dispatcher.encoding.tag, dispatcher.state.plan),
     )
 
 
@@ -379,6 +402,7 @@ def _sources(daemon: Daemon, journal: OpenJournal, inband: InbandServer, late: L
         differences=lambda: (*daemon.discoverer.differences, *daemon.site.differences),
         floods=lambda: daemon.discoverer.floods,
         sharing=None if daemon.configurators is None else daemon.configurators.told,
+        telemetry=daemon.reports,
     )
 
 

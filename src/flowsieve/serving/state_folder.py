@@ -12,16 +12,14 @@ from pathlib import Path
 from flowsieve.errors import BadInput
 
 
-def check_folder(folder: Path) -> None:
-    """Raise where a controller could not keep its state in a folder; nothing is left there."""
+def check_folder(folder: Path, what: str = "the state") -> None:
+    """Raise where a controller could not keep its state, or `what` else, in a folder; nothing is left there."""
     for place in (folder.parent, folder):
         if not place.is_dir() and (place.exists() or place.is_symlink()):
-            raise BadInput(
-                f"the state cannot be kept in {folder}: {place} is no folder; right is another path"
-            )
+            raise BadInput(f"{what} cannot be kept in {folder}: {place} is no folder; right is another path")
     if not folder.parent.is_dir():
         raise BadInput(
-            f"the state cannot be kept in {folder}: there is no {folder.parent}; make it, or mount what belongs there"
+            f"{what} cannot be kept in {folder}: there is no {folder.parent}; make it, or mount what belongs there"
         )
     try:
         with tempfile.TemporaryFile(dir=folder if folder.is_dir() else folder.parent):
@@ -29,5 +27,5 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         why = error.strerror or error
         raise BadInput(
-            f"the state cannot be kept in {folder}: {why}; right is a folder that this user may write into"
+            f"{what} cannot be kept in {folder}: {why}; right is a folder that this user may write into"
         ) from None

@@ -28,6 +28,8 @@ from flowsieve.network.generators import line
 from flowsieve.serving.metrics import metrics as module
 from flowsieve.serving.metrics.gauges import Sources
 from flowsieve.serving.metrics.metrics import Metrics
+from flowsieve.serving.telemetry.intake import ReportIntake
+from flowsieve.serving.telemetry.settings import TelemetrySettings
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 from flowsieve.testing.embedded_fabric import EmbeddedFabric
 
@@ -168,6 +170,7 @@ async def figures_of_a_service() -> tuple[dict[tuple[str, ...], float], dict[tup
             journal_bytes=lambda: 4096,
             inband=lambda: {"received": 9, "malformed": 1},
             differences=lambda: [Difference(DifferenceKind.LINK_MISSING, "…")],
+            telemetry=ReportIntake(TelemetrySettings(share=0.25)),
         )
     )
     metrics.asked("sub", "ok", 0.01)
@@ -212,6 +215,8 @@ def test_a_dispatcher_is_read_when_somebody_asks(figures: tuple[dict[Any, float]
     assert after["flowsieve_switch_connected", "s2"] == 0
     assert after["flowsieve_journal_bytes",] == 4096
     assert after["flowsieve_inband_packets_total", "malformed"] == 1
+    assert after["flowsieve_telemetry_share",] == 0.25
+    assert after["flowsieve_telemetry_rows_total", "events"] == 0
 
 
 def test_without_sources_there_is_nothing_of_the_network_and_no_error() -> None:
@@ -257,7 +262,7 @@ def test_every_metric_that_is_exported_is_on_the_board(
 
 
 def test_labels_that_the_board_groups_by_or_shows_are_exported(board: dict[str, Any]) -> None:
-    known = {"op", "outcome", "switch", "queue", "kind", "side", "what", "le", "job"}
+    known = {"op", "outcome", "switch", "queue", "kind", "side", "what", "le", "job", "reason"}
     for panel in panels(board):
         for target in panel.get("targets", []):
             by = re.findall(r"by \(([^)]*)\)", target["expr"])
@@ -270,7 +275,7 @@ def test_labels_that_the_board_groups_by_or_shows_are_exported(board: dict[str, 
 
 def test_the_board_has_its_groups_and_its_panels_do_not_overlap(board: dict[str, Any]) -> None:
     rows = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
-    assert rows == ["Service", "Network", "Tables", "Clients"]
+    assert rows == ["Service", "Network", "Tables", "Clients", "Telemetry"]
     ids = [panel["id"] for panel in panels(board)]
     assert len(set(ids)) == len(ids)
     taken: set[tuple[int, int]] = set()

@@ -22,8 +22,9 @@ from flowsieve.control.request import Op, Request, free_id
 from flowsieve.control.requests.ledger import RequestRecord
 from flowsieve.errors import BadInput, BadMessage, Busy, Denied, FlowsieveError, nearest
 from flowsieve.protocol.answer import FAILED, Answer, answer_of, error_of, kind_in, refusal
-from flowsieve.protocol.call import BYE, DEADLINE_SECONDS, FILTERS, HELLO, Call
+from flowsieve.protocol.call import BYE, DEADLINE_SECONDS, FILTERS, HELLO, REPORT, Call
 from flowsieve.protocol.event_keys import UNSIGNED
+from flowsieve.protocol.report import NO_TELEMETRY, Report, TelemetryTerms
 from flowsieve.protocol.welcome import Welcome
 from flowsieve.serving.calls import index_telling
 from flowsieve.serving.calls.key_rotation import KeyRotation
@@ -31,6 +32,7 @@ from flowsieve.serving.calls.leases import Leases
 from flowsieve.serving.calls.sessions import ClientSession, ClientSessions, session_text
 from flowsieve.serving.calls.tokens import Tokens
 from flowsieve.serving.fair_shares import FairShares
+from flowsieve.serving.telemetry.intake import ReportIntake
 from flowsieve.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -57,8 +59,8 @@ class CallHandler:
     """`call` answers; `run` ends what silent clients have asked for.
 
     `groups` says where events for each host come in: the group that is the host's own. Without `tokens` every host
-    is believed, and without `keys` every datagram. `standing_by` says why nothing can be done for anybody, if that is
-    so.
+    is believed, and without `keys` every datagram; without `reports` none are asked for. `standing_by` says why
+    nothing can be done for anybody, if that is so.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class CallHandler:
         observer: Observer | None = None,
         most: int = MOST_AT_ONCE,
         standing_by: Callable[[], str | None] = lambda: None,
+        reports: ReportIntake | None = None,
     ) -> None:
         self.service = service
         self.groups = groups
@@ -83,6 +86,7 @@ class CallHandler:
         self._observer = observer
         self._slots = FairShares(most)  # by host: one whose switch is away does not take those of others
         self._standing_by = standing_by
+        self.reports = reports
         self._numbers = count(1)
         self._running: dict[tuple[str, int], asyncio.Task[Answer]] = {}
         self._sessions = ClientSessions()
@@ -245,12 +249,15 @@ class CallHandler:
                 return {"ok": self._welcome(call)}
             if call.op == FILTERS:
                 return {"ok": await self._filters(call)}
+            if call.op == REPORT:
+                return {"ok": self._report(call)}
             if call.op == BYE:
                 client.hears(call.number)  # what comes late is not carried out
                 await self._end(call.session)
                 self._said_goodbye(call, client)
             holds = len(self.service.ledger.holds(call.session))
-            return {"ok": {"holds": holds, "lease": self.leases.seconds}}
+            terms = self._terms.to_json()
+            return {"ok": {"holds": holds, "lease": self.leases.seconds, "telemetry": terms}}
         except FlowsieveError as error:
             return answer_of(error)
         except Exception:
@@ -269,6 +276,7 @@ class CallHandler:
             self.leases.seconds,
             network=self._tokens.network if self._tokens is not None else "",
             index=index.version,
+            telemetry=self._terms,
         )
         if state.mixed and state.labels_events_of(call.host):
             told = replace(told, tag=state.label_tag, dz_tag=index.tag)
@@ -277,7 +285,22 @@ class CallHandler:
         if self._keys is not None:
             keys = self._keys.keys(call.host, call.session)
             told = replace(told, publisher=self._keys.publisher(call.host, call.session), keys=keys)
+            if self.reports is not None and told.publisher is not None:
+                self.reports.meet(call.session, call.host, told.publisher)
         return told.to_json()
+
+    @property
+    def _terms(self) -> TelemetryTerms:
+        """What clients are to report of events."""
+        return self.reports.terms if self.reports is not None else NO_TELEMETRY
+
+    def _report(self, call: Call) -> dict[str, Any]:
+        """Take what a client reports, as far as it was asked to."""
+        if self.reports is None:
+            return {"taken": 0, "telemetry": self._terms.to_json()}
+        own = self._keys.publisher(call.host, call.session) if self._keys is not None else None
+        schema, report = self.service.state.plan.schema, Report.parse(call.report)
+        return self.reports.take(call.host, call.session, call.number, own, report, schema)
 
     async def _filters(self, call: Call) -> dict[str, Any]:
         """What is new to a publisher's host of others' filters; where nothing is, it waits for a part of its lease."""
@@ -378,6 +401,8 @@ class CallHandler:
             self._sessions.leave(session)
             if self._observer is not None:
                 self._observer.client_left(session)
+            if self.reports is not None:
+                self.reports.left(session)
 
 
 _LOST = refusal(FAILED, "the controller ends; ask again when it is back")

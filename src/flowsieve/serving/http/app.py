@@ -81,7 +81,7 @@ def make_app(
 
     @app.post(CALLS, openapi_extra=_body("A client's call, as it would go in band.", EXAMPLE))
     async def call(request: Request) -> Response:
-        """hello, adv, sub, unadv, unsub, renew or bye; a repeated (session, n) gets the same answer."""
+        """hello, adv, sub, unadv, unsub, renew, filters, report, bye; a repeated (session, n) gets the same answer."""
         return _response(await calls.call(await _read(request)))
 
     @app.get("/v1/health")
@@ -101,6 +101,8 @@ def make_app(
         found = views.status(dispatcher, metrics.floods if metrics is not None else {})
         if shared is not None and (control := await shared()) is not None:
             found["control"] = control
+        if calls.reports is not None:
+            found["telemetry"] = calls.reports.told()
         return {**found, "guard": views.guard(dispatcher, await counts.now())}
 
     @app.get("/v1/topology")

@@ -15,6 +15,8 @@ from flowsieve.control.discovery.findings import SwitchPort
 from flowsieve.control.dispatcher import Dispatcher
 from flowsieve.control.transition.crossing import CrossingPhase
 from flowsieve.network.mend import Edge, tree_edges
+from flowsieve.serving.telemetry.intake import ReportIntake
+from flowsieve.serving.telemetry.rows import REASONS, ROW_KINDS
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Sources:
     differences: Callable[[], Collection[Difference]] = tuple
     floods: Callable[[], Mapping[SwitchPort, float]] = dict
     sharing: Callable[[], Mapping[str, Any]] | None = None
+    telemetry: ReportIntake | None = None
 
 
 class Gauges(Collector):
@@ -52,6 +55,8 @@ class Gauges(Collector):
             yield from _index(self.sources.dispatcher)
             if self.sources.sharing is not None:
                 yield from _sharing(self.sources.sharing())
+            if self.sources.telemetry is not None:
+                yield from _telemetry(self.sources.telemetry)
 
 
 def _switches(sources: Sources) -> Iterator[Metric]:
@@ -164,6 +169,29 @@ def _sharing(told: Mapping[str, Any]) -> Iterator[Metric]:
     yield CounterMetricFamily("flowsieve_migrations", moved, told["migrations"])
     lost = "Configurators that others took over from since the controller leads"
     yield CounterMetricFamily("flowsieve_configurators_lost", lost, told["takeovers"])
+
+
+def _telemetry(intake: ReportIntake) -> Iterator[Metric]:
+    counters = intake.counters
+    yield _one("telemetry_share", "Share of events that clients are to report; 0: none", intake.terms.share)
+    landed = CounterMetricFamily("flowsieve_telemetry_rows", "Rows of telemetry landed", labels=["kind"])
+    for kind in ROW_KINDS:
+        landed.add_metric([kind], counters.landed[kind])
+    aside = CounterMetricFamily(
+        "flowsieve_telemetry_set_aside", "Rows of telemetry set aside, by what is wrong", labels=["reason"]
+    )
+    for reason in REASONS:
+        aside.add_metric([reason], counters.aside[reason])
+    yield from (landed, aside)
+    for name, text, value in (
+        ("reports", "Reports of telemetry taken", counters.reports),
+        ("turned_away", "Rows of telemetry turned away: there were too many", counters.turned_away),
+        ("lost", "Rows of telemetry that could not be written", counters.lost),
+        ("bytes", "Bytes of telemetry written", counters.bytes),
+        ("files_removed", "Files of telemetry removed when their time was over", counters.removed),
+    ):
+        yield CounterMetricFamily(f"flowsieve_telemetry_{name}", text, value)
+    yield _one("telemetry_files", "Files of telemetry that are kept", counters.files)
 
 
 def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:

@@ -45,6 +45,7 @@ CLIENT_COUNTS = {
     "unchecked": "Events for which clients could not tell whether some before them were lost",
     "late": "Events that clients published with filters that were past their lease, since they were stopped meanwhile",
     "unsent": "Events that clients published and that never left their hosts",
+    "unreported": "Rows of telemetry that clients dropped: there were too many, or the controller did not take them",
 }
 # How many subscriptions have got a first event, and how long all of them together had waited since they were asked for.
 FIRST_EVENTS = ("first_events", "first_event_us")
