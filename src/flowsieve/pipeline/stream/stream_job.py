@@ -23,7 +23,7 @@ from flowsieve.pipeline.stream.drift import Baseline, drift
 from flowsieve.pipeline.stream.landed_files import ASIDE, DELIVERIES, EVENTS, FileAccount, TimeLimits
 from flowsieve.pipeline.stream.landing import HeldSubscriptions, LandingFolder, RunningIndex
 from flowsieve.pipeline.stream.micro_batch import LandedSums, MicroBatch, summed_up, window_events
-from flowsieve.pipeline.stream.offering import ControllerLink, offered_until_heard
+from flowsieve.pipeline.stream.offering import NOT_HEARD, ControllerLink, offered_until_heard
 from flowsieve.pipeline.stream.planner_thread import PlannerThread, PlanningOutcome
 from flowsieve.pipeline.stream.replanning import GRACE, PlanningOptions, Replanned, replan
 from flowsieve.pipeline.stream.series import Series
@@ -128,7 +128,18 @@ class StreamJob:
             query.stop()
             self._planner.wait(LOOK)
             self._planner.close()
-        return self._states.latest().totals
+        return self._settled().totals
+
+    def _settled(self) -> StreamState:
+        """The last state, without an order that was carried out since: it need not be again."""
+        state, outcome = self._states.latest(), self._planner.finished()
+        if state.order is None or outcome is None or outcome.batch != state.order.batch:
+            return state
+        if outcome.fate == NOT_HEARD:
+            return state
+        state = replace(state, order=None)
+        self._states.keep(state)
+        return state
 
     def _wait_for_index(self, ended: threading.Event, once: bool) -> bool:
         """Wait until a running index is there; whether it is."""
@@ -278,7 +289,7 @@ class StreamJob:
         fate = offered_until_heard(
             self._link, self._query_id.result(), order.batch, body, self._leaving.wait, self._note
         )
-        return f"offered, {fate}: {why}" if not fate.startswith(("refused", "not heard")) else fate
+        return f"offered, {fate}: {why}" if not fate.startswith(("refused", NOT_HEARD)) else fate
 
     def _note_once(self, text: str) -> None:
         if text not in self._noted and len(self._noted) < 1000:
