@@ -124,11 +124,19 @@ def test_a_window_forgets_what_is_over_and_follows_subscriptions_that_come_and_g
     new = entry(2, 6 * SECOND, ids=("b", "c"), sums=sums(covered=7, matched=7))
     window = window.taking(new, 5 * SECOND)
     assert [each.batch for each in window.entries] == [1, 2]
-    assert window.files == ("file1", "file2")
+    assert window.recent(9_999).files == ("file1", "file2")
+    assert window.recent(1).files == ("file2",)
+    assert window.held_since(0.2) == 6 * SECOND
+    assert window.recent(1).held_since(0.2) is None
     reading = window.reading(SCHEMA)
     assert reading.judged.covered.tolist() == [7, 0]  # what a had is forgotten with it
     assert [row["id"] for row in reading.subscriptions()] == ["b", "c"]
     assert reading.total.events == 4_000
+    assert window.alike(0.2).files == ("file1", "file2")
+    moved = np.roll(sums().histogram, 9, axis=1)
+    changed = window.taking(entry(3, 7 * SECOND, sums=sums(histogram=moved)), 5 * SECOND)
+    assert changed.alike(0.2).files == ("file3",)
+    assert (changed.alike(0.2).span, changed.span) == (SECOND, 5 * SECOND)
     later = window.taking(entry(3, 7 * SECOND, version=2, ids=("b", "c")), 5 * SECOND).reading(SCHEMA)
     assert later.judged.covered.tolist() == [100, 0]  # under the new index alone
 
@@ -137,7 +145,7 @@ def test_a_state_is_read_as_it_was_written_and_needs_no_more_files_than_its_wind
     files, state = StateFiles(tmp_path), StreamState()
     for batch in range(8):
         window = state.window.taking(entry(batch, batch * SECOND), 2 * SECOND)
-        order = PlanningOrder(batch, "why", 1, 0, 5, ("a", "b")) if batch == 7 else None
+        order = PlanningOrder(batch, "why", 1, 0, 5, 9, None, ("a", "b")) if batch == 7 else None
         baseline = Baseline.begin(1, SCHEMA.digest, 0, sums().histogram)
         state = StreamState(batch, window, state.totals, baseline, Pacing(5, 1, 2.0), order)
         files.keep(state)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from landed import Lander, now
 
 from flowsieve.content.schema import Schema
 from flowsieve.pipeline.stream.landed_files import LandedRows, TimeLimits, read_landed
+from flowsieve.testing.lander import Lander, now
 
 SCHEMA = Schema.parse(
     {
@@ -126,6 +126,6 @@ def test_bytes_that_are_no_parquet_are_set_aside_whatever_they_are(lander: Lande
             wrong[at] ^= 1 << int(random.integers(0, 8))
         damaged.append(bytes(wrong))
     for content in damaged:
-        account = read(lander.bytes("events", content), limits()).account
+        account = read(lander.file("events", content), limits()).account
         assert 0 <= account.good <= account.rows
         assert account.reasons or account.good == 100  # or it was hit where it does not matter

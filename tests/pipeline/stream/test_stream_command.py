@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from desk import TOKEN, desk
-from landed import Lander
 from office import SCHEMA
 
 from flowsieve.content.schema import Schema
 from flowsieve.index.plan import plan_from_json
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.pipeline.stream.state_files import StateFiles
+from flowsieve.testing.lander import Lander
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ def test_traffic_is_counted_once_drift_is_seen_and_better_plans_are_offered(
     site.land(8)
     site.lander.counts(site.now, published=100, received=80, delivered=20, unwanted=60)
     site.lander.deliveries([True, False, False, False], site.now)
-    site.lander.bytes("events", b"PAR1 and no more")
+    site.lander.file("events", b"PAR1 and no more")
     cells = site.drawn(100)
     site.lander.events(cells | {"price": [5000, *cells["price"][1:]]}, at=[site.now] * MANY)
     site.fed += MANY - 1
@@ -128,7 +128,7 @@ def test_traffic_is_counted_once_drift_is_seen_and_better_plans_are_offered(
         assert later[-1]["totals"]["events"] == site.fed
         assert max(row["dimensions"]["price"]["drift"] for row in later) > 0.3
         assert any("price has drifted" in (row["planning"] or "") for row in later)
-        assert [offer.fate for offer in controller.offers][-1] == "superseded"
+        assert [offer.fate for offer in controller.offers] == ["waiting", "superseded"], again.err
         assert controller.moved == []
 
     table = pq.read_table(site.out / "series")
@@ -161,11 +161,7 @@ def test_a_schema_or_subscriptions_that_change_are_followed_and_an_offer_may_be_
     (row,) = [json.loads(line) for line in later.out.splitlines()]
     assert (row["plan"], row["subscriptions"], row["subscriptions_aside"]) == (2, 41, 2)
     assert (row["aside"]["outside"], row["events"]) == (0, 10)
-    assert (
-        {key: row["worst"][0][key] for key in ("id", "matches")} == {"id": "wide", "matches": 10}
-        or any(each["id"] == "wide" for each in row["worst"])
-        or row["fpr_computed"] is not None
-    )
+    assert row["fpr_computed"] == 0.0  # of what lies above 2000 nothing else is covered
 
 
 @pytest.mark.slow
