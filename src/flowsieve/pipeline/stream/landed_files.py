@@ -138,14 +138,14 @@ def _judged(path: str, kind: str, table: pa.Table, schema: Schema, limits: TimeL
         sent = _micros(table, "sent_at")
         waited = ~broken & ~late & (at - sent > limits.late) & ~_null(table.column("sent_at"))
         says.append((waited, lambda row: f"was sent {(at[row] - sent[row]) / 1e6:.0f} s before it landed"))
-        late |= waited
+        late = late | waited
         events = _events(table, schema)
         faulty, reason = events.faults()
         absent = np.zeros(len(at), np.bool_)
         for attribute in schema:
             absent |= _absent(table.column(attribute.name))
         missing, outside = absent & ~broken, faulty & ~absent & ~broken
-        late &= ~(missing | outside)
+        late = late & ~(missing | outside)
         says += [(missing, reason), (outside, reason)]
     good = ~(broken | missing | outside | late)
     reasons = [f"row {row + 1}: {say(int(row))}" for bad, say in says for row in np.flatnonzero(bad)[:SHOWN]]

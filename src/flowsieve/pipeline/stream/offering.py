@@ -12,6 +12,7 @@ from flowsieve.errors import BadInput, ControlLost, Denied, FlowsieveError, Refu
 from flowsieve.protocol.answer import error_of
 
 PLANS = "/v1/plans"
+NOT_HEARD = "not heard"
 PATIENCE = 10.0  # seconds for one answer
 BETWEEN = (1.0, 2.0, 5.0, 10.0)  # seconds until it is tried again; the last of them from then on
 
@@ -79,4 +80,4 @@ def offered_until_heard(
                 tell(f"the offer of batch {batch} waits: {error}")
             if wait(BETWEEN[min(attempt, len(BETWEEN) - 1)]):
                 break
-    return "not heard"
+    return NOT_HEARD

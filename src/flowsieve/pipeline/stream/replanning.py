@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from flowsieve.content.filter import Filter
 from flowsieve.errors import BadInput, PipelineError
 from flowsieve.index.dz import MAX_LENGTH
+from flowsieve.index.dzset import DzSet
 from flowsieve.index.plan import IndexPlan
+from flowsieve.pipeline.evaluation.coverage import ListedCoverage
 from flowsieve.pipeline.evaluation.covers import candidates_on
-from flowsieve.pipeline.evaluation.evaluation import Score, evaluate
+from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate
+from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.matching.subsample import subsample
 from flowsieve.pipeline.planning.holdout import Holdout
 from flowsieve.pipeline.planning.spark_planning import check_method, make_plan, workshop_on
@@ -26,8 +32,9 @@ if TYPE_CHECKING:
 
 HELD_BACK = 0.2  # of the window's events, the latest
 PLANNING = 0.7  # of the deadline is for planning, the rest for judging
-GRACE = 2.0  # deadlines after which it is given up, whatever it is at
+GRACE = 3.0  # deadlines after which it is given up, whatever it is at
 AGAIN = 0.2  # seconds until what is still under way is given up once more
+A_PART = 40_000  # events of a part
 JUDGED_BY = 2_000  # subscriptions at most
 
 
@@ -62,18 +69,46 @@ class Replanned:
     seconds: float
 
 
+@dataclass(frozen=True, eq=False)
+class WindowEvents:
+    """Some `count` events, and which of them are held back."""
+
+    frame: DataFrame
+    count: int
+    rule: Holdout
+
+    def kept(self) -> DataFrame:
+        """The events, kept by executors in few parts: what is prepared for each costs more than counting."""
+        return self.frame.coalesce(1 + self.count // A_PART).persist()
+
+
 def replan(
     spark: SparkSession,
-    events: DataFrame,
+    window: WindowEvents,
     wanted: Subscriptions,
     running: IndexPlan,
+    covers: Mapping[str, DzSet],
     options: PlanningOptions,
 ) -> Replanned:
-    """Make a plan for events and judge it; PipelineError where that is not done long after the deadline."""
-    started = time.monotonic()
+    """Make a plan for events and judge it; PipelineError where that is not done long after the deadline.
+
+    `covers` are those under the running plan that are known already, by the texts of filters.
+    """
+    started, events = time.monotonic(), window.kept()
     try:
         with _given_up_after(spark, GRACE * options.deadline):
-            return _replanned(spark, events.persist(), wanted, running, options, started)
+            planned_on = window.rule.planned_on(events)
+            bits = options.bits or running.bits
+            with workshop_on(planned_on, wanted, bits, options.max_dz, window.count) as shop:
+                made = make_plan(options.method, shop, PLANNING * options.deadline, started)
+            some = subsample(len(wanted), JUDGED_BY)
+            judges = tuple(wanted.filters[i] for i in some)
+            candidates = [
+                _candidate(spark, running, judges, covers, options.max_dz),
+                *candidates_on(spark, [made.plan], judges, options.max_dz),
+            ]
+            judged_on = window.rule.judged_on(events)
+            old, new = evaluate(candidates, BoxTable.of(wanted.schema, judges), judged_on)
     except failures() as error:
         if time.monotonic() - started < GRACE * options.deadline:
             raise
@@ -82,31 +117,26 @@ def replan(
         ) from error
     finally:
         events.unpersist()
-
-
-def _replanned(
-    spark: SparkSession,
-    events: DataFrame,
-    wanted: Subscriptions,
-    running: IndexPlan,
-    options: PlanningOptions,
-    started: float,
-) -> Replanned:
-    count = events.count()
-    rule = Holdout.latest(events, HELD_BACK)
-    bits = options.bits or running.bits
-    with workshop_on(rule.planned_on(events), wanted, bits, options.max_dz, count) as shop:
-        made = make_plan(options.method, shop, PLANNING * options.deadline, started)
-    some = subsample(len(wanted), JUDGED_BY)
-    judges = Subscriptions(
-        wanted.schema, tuple(wanted.ids[i] for i in some), tuple(wanted.filters[i] for i in some)
-    )
-    candidates = candidates_on(spark, [running, made.plan], judges.filters, options.max_dz)
-    old, new = evaluate(candidates, judges.boxes, rule.judged_on(events))
-    taken = time.monotonic() - started
+    taken, planned = time.monotonic() - started, window.count - new.events
     return Replanned(
-        made.plan, made.method, old, new, count - new.events, rule.text, made.portfolio, round(taken, 3)
+        made.plan, made.method, old, new, planned, window.rule.text, made.portfolio, round(taken, 3)
     )
+
+
+def _candidate(
+    spark: SparkSession,
+    plan: IndexPlan,
+    filters: Sequence[Filter],
+    covers: Mapping[str, DzSet],
+    max_dz: int,
+) -> Candidate:
+    """The running plan with what is known of its covers."""
+    if not all(wanted.text in covers for wanted in filters):
+        (made,) = candidates_on(spark, [plan], filters, max_dz)
+        return made
+    known = [covers[wanted.text] for wanted in filters]
+    prefixes = np.array([len(cover) for cover in known], np.int64)
+    return Candidate(plan, ListedCoverage.of(plan, known), prefixes)
 
 
 @contextmanager

@@ -27,13 +27,18 @@ NUMBERS = ("events", "weight", "judged", "wanted", "unwanted")
 
 @dataclass(frozen=True)
 class PlanningOrder:
-    """That a plan is to be made: from which batch on, why, of which files, under which index."""
+    """That a plan is to be made: from which batch on, why, of which files and how many events, under which index.
+
+    Events from `held_since` on are held back to judge it (None: some by a hash of their ids).
+    """
 
     batch: int
     why: str
     version: int
     first: int
     until: int
+    events: int
+    held_since: int | None
     files: tuple[str, ...]
 
 

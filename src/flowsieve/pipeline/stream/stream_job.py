@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowsieve.errors import BadInput, FlowsieveError
-from flowsieve.index.plan import plan_to_json
+from flowsieve.pipeline.planning.holdout import Holdout
 from flowsieve.pipeline.runtime.spark_failure import failures, told
-from flowsieve.pipeline.stream.decision import MovePrice, Thresholds, scores, why_plan
+from flowsieve.pipeline.stream.batch_row import Row, added, aside_of, entry_of, offer_of, row_of
+from flowsieve.pipeline.stream.decision import MovePrice, Thresholds, why_plan
 from flowsieve.pipeline.stream.drift import Baseline, drift
-from flowsieve.pipeline.stream.landed_files import ASIDE, DELIVERIES, EVENTS, FileAccount, TimeLimits
+from flowsieve.pipeline.stream.landed_files import TimeLimits
 from flowsieve.pipeline.stream.landing import HeldSubscriptions, LandingFolder, RunningIndex
 from flowsieve.pipeline.stream.micro_batch import LandedSums, MicroBatch, summed_up, window_events
-from flowsieve.pipeline.stream.offering import ControllerLink, offered_until_heard
+from flowsieve.pipeline.stream.offering import NOT_HEARD, ControllerLink, offered_until_heard
 from flowsieve.pipeline.stream.planner_thread import PlannerThread, PlanningOutcome
-from flowsieve.pipeline.stream.replanning import GRACE, PlanningOptions, Replanned, replan
+from flowsieve.pipeline.stream.replanning import (
+    GRACE,
+    HELD_BACK,
+    PlanningOptions,
+    WindowEvents,
+    replan,
+)
 from flowsieve.pipeline.stream.series import Series
 from flowsieve.pipeline.stream.state_files import PlanningOrder, StateFiles, StreamState, Totals
-from flowsieve.pipeline.stream.window import Window, WindowEntry, WindowReading
+from flowsieve.pipeline.stream.window import WindowReading
 from flowsieve.pipeline.stream.yardsticks import Yardsticks
 
 if TYPE_CHECKING:
@@ -41,10 +47,9 @@ CHECKPOINTS = (  # by renaming; the other one starts processes for every file
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 )
 LOOK = 0.25  # seconds between two looks at whether to end
-WORST = 5  # subscriptions that a row names
 MOST_PLANNED = 1_000_000  # events of the window that are read for a plan, the latest ones
+SETTLED = 0.2  # of the window traffic has to be what it is now before a plan is made for it
 LAST_OFFER = 15.0  # seconds that a job that ends waits for a controller
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,18 @@ class StreamJob:
             query.stop()
             self._planner.wait(LOOK)
             self._planner.close()
-        return self._states.latest().totals
+        return self._settled().totals
+
+    def _settled(self) -> StreamState:
+        """The last state, without an order that was carried out since: it need not be again."""
+        state, outcome = self._states.latest(), self._planner.finished()
+        if state.order is None or outcome is None or outcome.batch != state.order.batch:
+            return state
+        if outcome.fate == NOT_HEARD:
+            return state
+        state = replace(state, order=None)
+        self._states.keep(state)
+        return state
 
     def _wait_for_index(self, ended: threading.Event, once: bool) -> bool:
         """Wait until a running index is there; whether it is."""
@@ -183,7 +199,7 @@ class StreamJob:
         nothing = LandedSums.nothing(len(index.schema), len(held.wanted))
         found = summed_up(files, self._yardsticks.of(index, held), limits, nothing)
         state, row = self._followed(before, batch, found, index, held)
-        aside = [_told(file) for file in found.files if file.reasons]
+        aside = [aside_of(file) for file in found.files if file.reasons]
         if aside:
             self._series.set_aside(batch, aside)
         self._series.add(row)
@@ -198,7 +214,7 @@ class StreamJob:
     ) -> tuple[StreamState, Row]:
         """The state after a batch, and its row."""
         options, sums = self._options, found.sums
-        window = before.window.taking(_entry(batch, found, index, held, before.window), options.span)
+        window = before.window.taking(entry_of(batch, found, index, held, before.window), options.span)
         reading = window.reading(index.schema)
         baseline = before.baseline
         if baseline is None or not baseline.fits(index.version, index.schema.digest):
@@ -216,14 +232,22 @@ class StreamJob:
         if order is not None and outcome is not None and outcome.batch == order.batch:
             order = None
         pacing = before.pacing.followed(index.version, window.newest, options.thresholds)
+        recent = window.recent(MOST_PLANNED).alike(options.thresholds.drift)
         why = None if order else why_plan(options.thresholds, pacing, reading, baseline, drifts)
+        if recent.events < options.thresholds.least or recent.span < SETTLED * options.span:
+            why = None  # there is not enough yet of what traffic is like now
         if why is not None:
-            order = PlanningOrder(batch, why, index.version, reading.first, reading.until, window.files)
+            timed = "time" not in index.schema  # else their times are in no column of the events
+            held_since = recent.held_since(HELD_BACK) if timed else None
+            first, events = min(each.first for each in recent.entries), recent.events
+            order = PlanningOrder(
+                batch, why, index.version, first, reading.until, events, held_since, recent.files
+            )
             pacing = pacing.planned(reading.until, options.thresholds)
-        totals = _added(before.totals, found)
+        totals = added(before.totals, found)
         state = StreamState(batch, window, totals, baseline, pacing, order)
         self._state_subscriptions(reading)
-        return state, _row(state, found, reading, reading.dimensions(drifts), index, held, outcome, why)
+        return state, row_of(state, found, reading, reading.dimensions(drifts), index, held, outcome, why)
 
     def _state_subscriptions(self, reading: WindowReading) -> None:
         """Write what each subscription gets, a few times in a window."""
@@ -260,9 +284,11 @@ class StreamJob:
         limits = TimeLimits(order.first, now, int(self._options.late * 1e6))
         source = self._spark.read.format("binaryFile").option("ignoreMissingFiles", True).load(files)
         events = window_events(source, index.schema, limits)
-        made = replan(self._spark, events, held.wanted, index.plan, self._options.planning)
+        kept = WindowEvents(events, order.events, Holdout(HELD_BACK, order.held_since))
+        covers = self._yardsticks.covers(index)
+        made = replan(self._spark, kept, held.wanted, index.plan, covers, self._options.planning)
         pays, why = self._options.price.judge(made.old, made.new)
-        body = _body(order, made, why, self._options.auto)
+        body = offer_of(order, made, why, self._options.auto)
         figures |= {
             "old": made.old.fpr,
             "new": made.new.fpr,
@@ -278,99 +304,9 @@ class StreamJob:
         fate = offered_until_heard(
             self._link, self._query_id.result(), order.batch, body, self._leaving.wait, self._note
         )
-        return f"offered, {fate}: {why}" if not fate.startswith(("refused", "not heard")) else fate
+        return f"offered, {fate}: {why}" if not fate.startswith(("refused", NOT_HEARD)) else fate
 
     def _note_once(self, text: str) -> None:
         if text not in self._noted and len(self._noted) < 1000:
             self._noted.add(text)
             self._note(text)
-
-
-def _entry(
-    batch: int, found: MicroBatch, index: RunningIndex, held: HeldSubscriptions, window: Window
-) -> WindowEntry:
-    timed = [
-        (file.first, file.last) for file in found.files if file.first is not None and file.last is not None
-    ]
-    first = min((first for first, _ in timed), default=window.newest)
-    last = max((last for _, last in timed), default=window.newest)
-    files = tuple(file.path for file in found.files if file.kind == EVENTS and file.good)
-    ids = held.wanted.ids
-    return WindowEntry(batch, index.version, index.schema.digest, ids, first, last, files, found.sums)
-
-
-def _added(totals: Totals, found: MicroBatch) -> Totals:
-    files = found.files
-    return Totals(
-        totals.events + found.sums.events,
-        totals.deliveries + sum(file.good for file in files if file.kind == DELIVERIES),
-        totals.files + len(files),
-        totals.unreadable + sum(file.unreadable for file in files),
-        {kind: totals.aside[kind] + sum(getattr(file, kind) for file in files) for kind in ASIDE},
-        {name: totals.counts[name] + count for name, count in found.sums.counts.items()},
-    )
-
-
-def _row(
-    state: StreamState,
-    found: MicroBatch,
-    reading: WindowReading,
-    dimensions: Mapping[str, Mapping[str, float]],
-    index: RunningIndex,
-    held: HeldSubscriptions,
-    outcome: PlanningOutcome | None,
-    why: str | None,
-) -> Row:
-    newest = max((file.last for file in found.files if file.last is not None), default=None)
-    aside = {kind: sum(getattr(file, kind) for file in found.files) for kind in ASIDE}
-    offer = None if outcome is None else outcome.fate
-    return {
-        "batch": state.batch,
-        "time": _time(state.window.newest),
-        "micros": state.window.newest,
-        "plan": index.version,
-        "events": found.sums.events,
-        "events_per_s": reading.per_second,
-        "fpr": reading.fpr,
-        "fpr_measured": reading.measured,
-        "fpr_computed": reading.computed,
-        "window": {"from": _time(reading.first), "to": _time(reading.until), "events": reading.total.events},
-        "dimensions": dimensions,
-        "subscriptions": len(held.wanted),
-        "subscriptions_aside": held.aside,
-        "worst": reading.worst(WORST),
-        "aside": {**aside, "files": sum(file.unreadable for file in found.files)},
-        "totals": {name: getattr(state.totals, name) for name in vars(state.totals)},
-        "lag_s": None if newest is None else round(time.time() - newest / 1e6, 3),
-        "planning": why,
-        "planned": None if outcome is None else outcome.to_json(),
-        "offer": offer if why is None else f"planning: {why}",
-        "executors": len(found.workers),
-    }
-
-
-def _body(order: PlanningOrder, made: Replanned, why: str, auto: bool) -> dict[str, Any]:
-    """What is offered."""
-    return {
-        "plan": plan_to_json(made.plan),
-        "index": order.version,
-        "why": f"{order.why}; {why}",
-        "method": made.method,
-        "score": scores(made.old, made.new),
-        "window": {
-            "from": _time(order.first),
-            "to": _time(order.until),
-            "planned_on": made.planned_on,
-            "held_back": made.held_back,
-        },
-        "auto": auto,
-    }
-
-
-def _told(file: FileAccount) -> dict[str, Any]:
-    counts = {kind: getattr(file, kind) for kind in ASIDE if getattr(file, kind)}
-    return {"file": file.path, "whole": file.unreadable, **counts, "reasons": list(file.reasons)}
-
-
-def _time(micros: int) -> str:
-    return datetime.fromtimestamp(micros / 1e6, UTC).isoformat(timespec="milliseconds")

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from flowsieve.content.schema import Schema
 from flowsieve.pipeline.matching.statistics import variances
+from flowsieve.pipeline.stream.drift import drift
 from flowsieve.pipeline.stream.micro_batch import LandedSums
 
+FEW = 100  # events of an entry; fewer say little of how it differs
+CHANCE = 1.63  # of what chance makes of no drift at all, less than 1 in 100 is beyond (Kolmogorov-Smirnov)
 PER_SUBSCRIPTION = ("matched", "covered", "missed")
 
 
@@ -52,11 +55,58 @@ class Window:
         """The latest time that was seen, in microseconds since 1970; 0 before the first."""
         return max((entry.last for entry in self.entries), default=0)
 
+    def recent(self, most: int) -> Window:
+        """The latest entries with events of the schema of now, of which there are so many at most; one at least."""
+        schema = self.entries[-1].schema if self.entries else ""
+        known: list[WindowEntry] = []
+        events = 0
+        for entry in reversed(self.entries):
+            if entry.schema != schema or not entry.sums.events:
+                continue
+            events += entry.sums.events
+            if known and events > most:
+                break
+            known.append(entry)
+        return Window(tuple(reversed(known)))
+
+    def alike(self, limit: float) -> Window:
+        """The latest entries up to one that differs from the last by a drift of `limit`, beyond what chance does.
+
+        A plan for what traffic is like now is not to be made of what it was like before.
+        """
+        kept: list[WindowEntry] = []
+        for entry in reversed(self.entries):
+            many = min(entry.sums.events, self.entries[-1].sums.events)
+            if kept and many >= FEW:
+                found = drift(entry.sums.histogram, self.entries[-1].sums.histogram)
+                if found.max(initial=0.0) >= limit + CHANCE * np.sqrt(2 / many):
+                    break
+            kept.append(entry)
+        return Window(tuple(reversed(kept)))
+
+    @property
+    def span(self) -> int:
+        """How many microseconds it reaches over."""
+        return self.newest - min((entry.first for entry in self.entries), default=self.newest)
+
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of the events of the schema of now."""
-        schema = self.entries[-1].schema if self.entries else ""
-        return tuple(path for entry in self.entries if entry.schema == schema for path in entry.files)
+        """The files that its events are in."""
+        return tuple(path for entry in self.entries for path in entry.files)
+
+    @property
+    def events(self) -> int:
+        return sum(entry.sums.events for entry in self.entries)
+
+    def held_since(self, share: float) -> int | None:
+        """From when on the latest events are, so that they are at least that share; None where that would be all."""
+        known = self.entries
+        wanted, later = share * sum(each.sums.events for each in known), 0
+        for each in reversed(known[1:]):
+            later += each.sums.events
+            if later >= wanted:
+                return each.first
+        return None
 
     def taking(self, entry: WindowEntry, span: int) -> Window:
         """With one more entry, and without those that ended so many microseconds before the newest."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,10 @@ class Yardsticks:
             yardstick = Yardstick(index.schema, held.wanted.boxes, self._candidate(index, held))
             self._made = pickle.dumps(yardstick)
         return self._made
+
+    def covers(self, index: RunningIndex) -> Mapping[str, DzSet]:
+        """The covers that are known under an index, by the texts of filters."""
+        return self._covers if index is self._index and self._max_dz else {}
 
     def _candidate(self, index: RunningIndex, held: HeldSubscriptions) -> Candidate | None:
         filters = held.wanted.filters

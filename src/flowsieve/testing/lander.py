@@ -1,4 +1,4 @@
-"""A landing folder as a controller would fill it, for tests and trials."""
+"""A landing folder filled as a controller fills it, for trials, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class Lander:
     def table(self, kind: str, table: pa.Table) -> Path:
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink)
-        return self.bytes(kind, sink.getvalue().to_pybytes())
+        return self.file(kind, sink.getvalue().to_pybytes())
 
-    def bytes(self, kind: str, content: bytes) -> Path:
+    def file(self, kind: str, content: bytes) -> Path:
         self._number += 1
         path = self.folder / kind / f"{self._number:08d}.parquet"
         self._land(path, content)
