@@ -68,8 +68,9 @@ async def opened(folder: Path, auto: bool = False, moves: bool = True) -> AsyncI
         transport = httpx.AsyncHTTPTransport(uds=str(path))
         async with httpx.AsyncClient(transport=transport, base_url="http://x", timeout=10) as http:
             desk = Desk(http, offers)
-            if moves:
-                office.dispatcher.reindex = desk.reindex  # type: ignore[attr-defined]
+            office.dispatcher.reindex = desk.reindex  # type: ignore[assignment,method-assign]
+            if not moves:
+                office.dispatcher.transition._core.deciding = object()  # type: ignore[assignment]
             await offers.load()
             served = taking_calls(office.handler, office.dispatcher, [f"unix:{path}"], offers=offers)
             async with served, at_work(offers.run):

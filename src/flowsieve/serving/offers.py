@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.serving.kept_values import KeptValues
 
 log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1  # between looks at a way that is being gone
 
 WAITING, MOVING, DONE, FAILED, SUPERSEDED = "waiting", "moving", "in force", "failed", "superseded"
 OPEN = (WAITING, MOVING, FAILED)  # whose plans may still be asked for
@@ -89,9 +91,10 @@ class Offers:
         self._known: dict[tuple[str, int], PlanOffer] = {}
         self._changing = asyncio.Lock()
         self._approved: asyncio.Queue[PlanOffer] = asyncio.Queue()
+        self._under_way: PlanOffer | None = None  # that a controller before us had begun to go over to
 
     async def load(self) -> None:
-        """Take up what is kept. What was being gone over to is done if it is in force, and has failed otherwise."""
+        """Take up what is kept. What was being gone over to goes on, or else it is in force, or has failed."""
         for name, data in (await self._values.all()).items():
             try:
                 offer = PlanOffer.read(data)
@@ -101,10 +104,11 @@ class Offers:
             self._known[offer.query, offer.batch] = offer
         for offer in list(self._known.values()):
             if offer.fate == MOVING:
-                if offer.body.get("plan") == plan_to_json(self._plan):
-                    await self._keep(offer.become(DONE))
+                crossing = self._dispatcher.transition.crossing
+                if crossing is not None and offer.body.get("plan") == plan_to_json(crossing.new.plan):
+                    self._under_way = offer  # it goes on
                 else:
-                    await self._keep(offer.become(FAILED, "the controller ended before it was done"))
+                    await self._keep(self._ended(offer, "the controller ended before it was done"))
 
     def listed(self) -> list[PlanOffer]:
         """All offers, the latest first."""
@@ -153,11 +157,8 @@ class Offers:
             other = next((each for each in self._known.values() if each.fate == MOVING), None)
             if other is not None:
                 raise Refused(f"the network is going over to {other.query}/{other.batch}; try again then")
-            if self._reindex is None:
-                raise Refused(
-                    "this controller does not go over to another plan while it runs; start it with the plan, "
-                    'plan = "plan.json" in [index], and another state'
-                )
+            if (why := self._dispatcher.transition.hindrance) is not None:
+                raise Refused(f"this controller does not go over to another plan while it runs: {why}")
             self._check(query, batch, offer.body)
             offer = offer.become(MOVING)
             await self._keep(offer)
@@ -165,13 +166,16 @@ class Offers:
             return offer
 
     async def run(self) -> None:
-        """Go over to what was approved."""
+        """Go over to what was approved; what a controller before us had begun is waited for first."""
+        if (begun := self._under_way) is not None:
+            while self._dispatcher.transition.crossing is not None:
+                await asyncio.sleep(LOOK_SECONDS)
+            async with self._changing:
+                await self._keep(self._ended(begun, "it was given up; the log says why"))
         while True:
             offer = await self._approved.get()
-            reindex = self._reindex
-            assert reindex is not None
             try:
-                await reindex(plan_from_json(offer.body["plan"], self._plan.schema))
+                await self._dispatcher.reindex(plan_from_json(offer.body["plan"], self._plan.schema))
                 offer = offer.become(DONE)
                 log.info("plan %s/%d is in force", offer.query, offer.batch)
             except FlowsieveError as error:
@@ -183,16 +187,15 @@ class Offers:
             async with self._changing:
                 await self._keep(offer)
 
-    @property
-    def _reindex(self) -> Callable[[IndexPlan], Awaitable[Any]] | None:
-        return getattr(self._dispatcher, "reindex", None)
+    def _ended(self, offer: PlanOffer, otherwise: str) -> PlanOffer:
+        """What became of an offer that was being gone over to: it is in force, or else why not."""
+        there = offer.body.get("plan") == plan_to_json(self._plan)
+        return offer.become(DONE) if there else offer.become(FAILED, otherwise)
 
     @property
     def _plan(self) -> IndexPlan:
         """The plan that publishers use."""
-        index = getattr(self._dispatcher, "index", None)
-        plan: IndexPlan = self._dispatcher.state.plan if index is None else index.plan
-        return plan
+        return self._dispatcher.index.plan
 
     def _check(self, query: str, batch: int, body: Mapping[str, Any]) -> None:
         """Raise where a plan cannot be gone over to, whatever else it may be."""

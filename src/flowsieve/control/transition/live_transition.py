@@ -110,6 +110,15 @@ class LiveTransition:
         return self._core.late
 
     @property
+    def hindrance(self) -> str | None:
+        """Why a network like this never goes over to another index, if so."""
+        if self._core.deciding is not None:
+            return "configurators decide on its tables; that is for a controller that decides alone"
+        if self._core.state.labelled:
+            return "packets name their receivers, and there is no index"
+        return None
+
+    @property
     def hosts_behind(self) -> frozenset[str]:
         """The hosts of publishers that have not said that they use the index of now, once there was another before."""
         version = self.index.version
@@ -211,11 +220,9 @@ class LiveTransition:
 
     def _next(self, plan: IndexPlan) -> ServedIndex:
         state = self._core.state
+        if (why := self.hindrance) is not None:
+            raise BadInput(f"this network does not go over to another index: {why}")
         check_able(state)
-        if self._core.deciding is not None:
-            raise BadInput(
-                "configurators decide on tables here; going over to another index is for one process"
-            )
         return self.index.follower(plan, *(each.tag for each in state.retired))
 
     async def _tag_free(self) -> None:

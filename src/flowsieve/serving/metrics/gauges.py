@@ -150,9 +150,10 @@ def _index(dispatcher: Dispatcher) -> Iterator[Metric]:
     )
     seconds = _gauge("transition_seconds", "What the phases of the last transition took", "phase")
     operations = _gauge("transition_operations", "Flow operations of the last transition", "phase")
-    for record in transition.records[-1].phases if transition.records else ():
-        seconds.add_metric([record.phase.value], record.seconds)
-        operations.add_metric([record.phase.value], float(record.operations))
+    last = {each.phase: each for each in transition.records[-1].phases} if transition.records else {}
+    for each in CrossingPhase:
+        seconds.add_metric([each.value], last[each].seconds if each in last else 0.0)
+        operations.add_metric([each.value], float(last[each].operations) if each in last else 0.0)
     yield from (seconds, operations)
 
 
