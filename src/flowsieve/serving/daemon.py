@@ -55,7 +55,6 @@ from flowsieve.serving.offers_section import OFFERS
 from flowsieve.serving.site.site import Site, described, event_groups, host_behind, with_switches
 from flowsieve.serving.telemetry.intake import ReportIntake
 from flowsieve.serving.telemetry.recorder import TelemetryRecorder
-from flowsieve.serving.telemetry.rows import LandedIndex
 from flowsieve.serving.telemetry.settings import TELEMETRY
 from flowsieve.southbound.fabric import Connected, Fabric
 from flowsieve.southbound.numbered import NumberedSwitches
@@ -384,7 +383,7 @@ def _recorder(config: Config, site: Site, dispatcher: Dispatcher, reports: Repor
         reports,
         config.telemetry.folder or site.folder / TELEMETRY,
         lambda: dispatcher.state.subscriptions.values(),
-        lambda: LandedIndex(0, dispatcher.encoding.tag, dispatcher.state.plan),
+        lambda: dispatcher.index,
     )
 
 

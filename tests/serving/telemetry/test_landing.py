@@ -16,6 +16,7 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.interest import Interest
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dzset import EMPTY
@@ -27,7 +28,6 @@ from flowsieve.serving.telemetry.rows import (
     LandedCounts,
     LandedDelivery,
     LandedEvent,
-    LandedIndex,
     ReportRows,
 )
 from flowsieve.serving.telemetry.settings import Keep
@@ -131,7 +131,7 @@ def test_versions_of_subscriptions_grow_also_over_a_restart(folder: TelemetryFol
 def test_the_index_is_told_whole_under_its_version(folder: TelemetryFolder) -> None:
     plan = RegularPlan.make(SCHEMA, bits=9)
     for version in (0, 1):
-        folder.land_index(LandedIndex(version, encoding_of("ipv6").tag, plan), AT)
+        folder.land_index(ServedIndex(version, encoding_of("ipv6").tag, plan), AT)
     told = json.loads((folder.folder / "index" / "1.json").read_text())
     assert (told["version"], told["tag"]) == (1, "ff0e::/16")
     assert told["at"] == "2026-11-18T11:06:40.123456+00:00"
@@ -143,7 +143,7 @@ def test_what_is_old_goes_but_not_what_is_in_force(folder: TelemetryFolder) -> N
     folder.land(some_rows(), SCHEMA, AT)
     folder.land_subscriptions([], AT)
     folder.land_subscriptions([], AT)
-    folder.land_index(LandedIndex(0, encoding_of("ipv6").tag, RegularPlan.make(SCHEMA, bits=9)), AT)
+    folder.land_index(ServedIndex(0, encoding_of("ipv6").tag, RegularPlan.make(SCHEMA, bits=9)), AT)
     assert folder.sweep(Keep(hours=1), time.time()) == (0, 6)
     assert folder.sweep(Keep(hours=1), time.time() + 3700) == (4, 2)
     assert sorted(file.kind for file in folder.files()) == ["index", "subscriptions"]

@@ -13,6 +13,7 @@ import pytest
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.interest import Interest
 from flowsieve.header.encoding import encoding_of
 from flowsieve.index.dzset import EMPTY
@@ -21,7 +22,6 @@ from flowsieve.protocol.report import Report
 from flowsieve.serving.telemetry import recorder as module
 from flowsieve.serving.telemetry.intake import ReportIntake
 from flowsieve.serving.telemetry.recorder import TelemetryRecorder
-from flowsieve.serving.telemetry.rows import LandedIndex
 from flowsieve.serving.telemetry.settings import Keep, TelemetrySettings
 
 SCHEMA = Schema.parse({"price": {"type": "int", "min": 0, "max": 1023}})
@@ -35,7 +35,7 @@ class Place:
         self.folder = folder / "telemetry"
         self.intake = ReportIntake(TelemetrySettings(**{"share": 1.0} | settings))
         self.held: dict[str, Interest] = {}
-        self.index = LandedIndex(0, TAG, RegularPlan.make(SCHEMA))
+        self.index = ServedIndex(0, TAG, RegularPlan.make(SCHEMA))
         self.recorder = TelemetryRecorder(
             self.intake, self.folder, lambda: self.held.values(), lambda: self.index
         )
@@ -80,7 +80,7 @@ def test_what_is_in_force_is_landed_at_the_start_and_when_it_changes(
     place.look(3)
     assert place.names("subscriptions") == ["000000000001.parquet", "000000000002.parquet"]
     place.held["s1"] = Interest("s1", "bob", Filter.parse("price < 8", SCHEMA), EMPTY)
-    place.index = LandedIndex(1, TAG, RegularPlan.make(SCHEMA, bits=3))
+    place.index = ServedIndex(1, TAG, RegularPlan.make(SCHEMA, bits=3))
     place.look(2)
     table = pq.read_table(place.folder / "subscriptions" / "000000000003.parquet")
     assert table["filter"].to_pylist() == ["price < 8"]

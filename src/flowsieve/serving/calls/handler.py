@@ -299,7 +299,7 @@ class CallHandler:
         if self.reports is None:
             return {"taken": 0, "telemetry": self._terms.to_json()}
         own = self._keys.publisher(call.host, call.session) if self._keys is not None else None
-        schema, report = self.service.state.plan.schema, Report.parse(call.report)
+        schema, report = self.service.index.plan.schema, Report.parse(call.report)
         return self.reports.take(call.host, call.session, call.number, own, report, schema)
 
     async def _filters(self, call: Call) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowsieve.content.schema import Schema
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.interest import Interest
 from flowsieve.index.plan import plan_to_json
 from flowsieve.serving.telemetry.retention import LandedFile, outdated
-from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, LandedIndex, ReportRows
+from flowsieve.serving.telemetry.rows import COUNTS, DELIVERIES, EVENTS, ROW_KINDS, ReportRows
 from flowsieve.serving.telemetry.settings import Keep
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class TelemetryFolder:
         self._version = version
         return size
 
-    def land_index(self, index: LandedIndex, at: int) -> int:
+    def land_index(self, index: ServedIndex, at: int) -> int:
         """Write down the index in force; the bytes of that."""
         told = {
             "version": index.version,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from flowsieve.content.schema import Schema
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.flow.interest import Interest
 from flowsieve.serving.telemetry.intake import Pending, ReportIntake
 from flowsieve.serving.telemetry.landing import TelemetryFolder
-from flowsieve.serving.telemetry.rows import LandedIndex
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +34,13 @@ class TelemetryRecorder:
         intake: ReportIntake,
         folder: Path,
         subscriptions: Callable[[], Collection[Interest]],
-        index: Callable[[], LandedIndex],
+        index: Callable[[], ServedIndex],
     ) -> None:
         self._intake, self._files = intake, TelemetryFolder(folder)
         self._subscriptions, self._index = subscriptions, index
         self._prepared = False
         self._landed_interests: list[Interest] | None = None
-        self._landed_index: LandedIndex | None = None
+        self._landed_index: ServedIndex | None = None
         self._interests_at = self._sweep_at = 0.0  # when each is done next, at the earliest
 
     async def run(self) -> None:
@@ -67,7 +67,7 @@ class TelemetryRecorder:
             self._intake.landed(pending)
 
     def _work(
-        self, pending: Pending, index: LandedIndex, interests: list[Interest] | None, now: float
+        self, pending: Pending, index: ServedIndex, interests: list[Interest] | None, now: float
     ) -> None:
         if self._intake.settings.on:
             self._tried(lambda: self._land_standing(index, interests))
@@ -83,7 +83,7 @@ class TelemetryRecorder:
         there = list(self._subscriptions())
         return there if there != self._landed_interests else None
 
-    def _land_standing(self, index: LandedIndex, interests: list[Interest] | None) -> None:
+    def _land_standing(self, index: ServedIndex, interests: list[Interest] | None) -> None:
         """What is in force, if that has changed."""
         if not self._prepared:
             self._files.prepare()

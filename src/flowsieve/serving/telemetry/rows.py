@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from flowsieve.content.event import check_event
 from flowsieve.content.schema import Schema, is_unicode
 from flowsieve.errors import BadValue
-from flowsieve.header.tag import Tag
-from flowsieve.index.plan import IndexPlan
 from flowsieve.protocol.event_message import Value
 from flowsieve.protocol.limits import MAX_CONTENT, MAX_NUMBER
 from flowsieve.protocol.report import EventCounts, Report, publisher_of
@@ -56,14 +54,6 @@ class LandedCounts(NamedTuple):
     host: str
     session: str
     counts: EventCounts
-
-
-class LandedIndex(NamedTuple):
-    """The index in force: what events are addressed by."""
-
-    version: int
-    tag: Tag
-    plan: IndexPlan
 
 
 @dataclass(slots=True)
