@@ -45,11 +45,12 @@ def run() -> Result:
     )
     with TemporaryDirectory() as folder:
         floor = measured_floor(spark, Path(folder) / "floor")
+        watched, _ = measured_stream(spark, Path(folder) / "calm", never=True)
         rows, drifted = measured_stream(spark, Path(folder) / "stream")
     spark.stop()
-    calm = [row["lag_s"] for row in rows[WARM:] if row["at"] < drifted]
-    planned = next(row["planned"] for row in rows if row["planned"] and row["at"] > drifted)
-    offered = next(row["at"] for row in rows if row["planned"] and row["at"] > drifted)
+    calm = [row["lag_s"] for row in watched[WARM:]]
+    made = [row for row in rows if row["planned"] and "new" in row["planned"] and row["at"] > drifted]
+    planned, offered = made[0]["planned"], made[0]["at"]
     noticed = next(row["at"] for row in rows if row["planning"] and row["at"] > drifted)
     later = [row["lag_s"] for row in rows if row["at"] > drifted]
     figures = {
@@ -95,16 +96,17 @@ def measured_floor(spark: Any, folder: Path) -> list[float]:
     return lags[WARM:]
 
 
-def measured_stream(spark: Any, folder: Path) -> tuple[list[dict[str, Any]], float]:
-    """The rows of a job, each with when it came, and when traffic changed."""
+def measured_stream(spark: Any, folder: Path, never: bool = False) -> tuple[list[dict[str, Any]], float]:
+    """The rows of a job, each with when it came, and when traffic changed; with `never`, no plan is made."""
+    seconds = CALM_SECONDS if never else CALM_SECONDS + DRIFTED_SECONDS
     rows: list[dict[str, Any]] = []
     options = StreamOptions(
         window=WINDOW,
-        thresholds=Thresholds(pause=3.0, every=600.0),
+        thresholds=Thresholds(pause=3.0, every=600.0, least=10**9 if never else 1_000),
         planning=PlanningOptions(deadline=DEADLINE, bits=BITS),
     )
     ended = threading.Event()
-    with landing(folder, CALM_SECONDS, CALM_SECONDS + DRIFTED_SECONDS) as began:
+    with landing(folder, CALM_SECONDS, seconds) as began:
         job = StreamJob(
             spark,
             LandingFolder(str(folder)),
@@ -114,7 +116,7 @@ def measured_stream(spark: Any, folder: Path) -> tuple[list[dict[str, Any]], flo
             lambda row: rows.append({**row, "at": time.time()}),
             lambda text: print(text, flush=True),
         )
-        timer = threading.Timer(CALM_SECONDS + DRIFTED_SECONDS, ended.set)
+        timer = threading.Timer(seconds, ended.set)
         timer.start()
         job.run(ended)
     return rows, began + CALM_SECONDS

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.pipeline.evaluation.covers import candidates_on, table_candidates
 from flowsieve.pipeline.evaluation.evaluation import evaluate
 from flowsieve.pipeline.matching.statistics import statistics
@@ -33,10 +36,15 @@ from flowsieve.pipeline.replay.network_snapshot import NetworkSnapshot
 from flowsieve.pipeline.replay.replay import at_hosts, replay
 from flowsieve.pipeline.runtime.spark_sample import SparkSample
 from flowsieve.pipeline.runtime.spark_session import session
+from flowsieve.pipeline.stream.decision import Thresholds
+from flowsieve.pipeline.stream.landing import LandingFolder
+from flowsieve.pipeline.stream.replanning import PlanningOptions
+from flowsieve.pipeline.stream.stream_job import StreamJob, StreamOptions
 from flowsieve.pipeline.synth.synth import synth_events, synth_subscriptions
 from flowsieve.pipeline.synth.workload import Workload
 from flowsieve.scenario.play import settled
 from flowsieve.scenario.read import read_scenario
+from flowsieve.testing.lander import Lander
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +63,7 @@ PHASES = (
     "replay",
 )  # in which every executor has work to do
 SETTINGS = {"spark.sql.shuffle.partitions": "2"}
+STREAMED = Schema.parse({name: {"type": "int", "min": 0, "max": 1023} for name in ("a", "b")})
 UNHURRIED = 1e6  # seconds: a deadline that is kept by passing over something would differ from place to place
 
 
@@ -113,6 +122,34 @@ def figures(spark: SparkSession, events_file: str, scenario_file: str) -> dict[s
     }
 
 
+def streamed(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """What a stream finds in a folder in which traffic changes; it does not run over Connect."""
+    lander, random = Lander(folder / "landing", STREAMED), np.random.default_rng(3)
+    lander.index(1, RegularPlan.make(STREAMED, bits=6))
+    lander.subscriptions(1, {f"s{i}": f"a > {9 * i} and a < {9 * i + 6}" for i in range(100)})
+    for number in range(8):
+        places = np.clip(random.normal(300 if number < 5 else 700, 60, 400), 0, 1023).astype(int)
+        moments = [1_790_000_000_000_000 + number * 500_000 + i for i in range(400)]
+        lander.events({"a": places, "b": random.integers(0, 1024, 400)}, at=moments)
+    lander.file("events", b"no Parquet")
+    rows: list[Any] = []
+    options = StreamOptions(
+        window=1.5,
+        max_files=2,
+        thresholds=Thresholds(pause=1.0, every=60.0, least=500),
+        planning=PlanningOptions("lw", UNHURRIED, max_dz=4),
+    )
+    folders = LandingFolder(str(folder / "landing")), folder / "out"
+    StreamJob(spark, *folders, options, tell=rows.append).run(threading.Event(), once=True)
+    plans = [json.loads(path.read_text()) for path in sorted((folder / "out" / "plans").iterdir())]
+    return {
+        "totals": rows[-1]["totals"],
+        "rates": [row["fpr_computed"] for row in rows],
+        "drift": [row["dimensions"]["a"]["drift"] for row in rows],
+        "plan": [plans[0]["plan"], plans[0]["score"]],
+    }
+
+
 @contextmanager
 def phase(spark: SparkSession, name: str) -> Iterator[None]:
     """Mark the jobs of the block, so that the cluster's own log says which executors worked on them."""
@@ -149,5 +186,9 @@ def places(spark: SparkSession) -> list[tuple[str, str]]:
 
 if __name__ == "__main__":
     spark = session(settings=SETTINGS)
-    print(json.dumps({"figures": figures(spark, *sys.argv[1:]), "places": places(spark)}))
+    found = {"figures": figures(spark, *sys.argv[1:]), "places": places(spark)}
+    if not is_remote():
+        with phase(spark, "stream"):
+            found["streamed"] = streamed(spark, Path.cwd() / "streamed")
+    print(json.dumps(found))
     spark.stop()

@@ -81,6 +81,15 @@ def wanted(spark: SparkSession, files: list[str]) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def streamed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a stream finds on this machine."""
+    found: dict[str, Any] = json.loads(
+        json.dumps(everywhere.streamed(spark, tmp_path_factory.mktemp("streamed")))
+    )
+    return found
+
+
 def run(command: list[str], folder: Path, **environment: str) -> dict[str, Any]:
     """The figures that a process finds that knows of Spark only what its command and environment say."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
@@ -132,7 +141,12 @@ def logging_to(folder: Path, kernels: Path) -> tuple[dict[str, str], Path]:
 
 
 def test_spark_submit_to_a_cluster_finds_the_same(
-    master: str, kernels: Path, files: list[str], wanted: dict[str, Any], tmp_path: Path
+    master: str,
+    kernels: Path,
+    files: list[str],
+    wanted: dict[str, Any],
+    streamed: dict[str, Any],
+    tmp_path: Path,
 ) -> None:
     import pyspark
 
@@ -142,6 +156,9 @@ def test_spark_submit_to_a_cluster_finds_the_same(
     answer = run([submit, "--master", master, *options, everywhere.__file__, *files], tmp_path)
     check_places(answer, log)
     assert answer["figures"] == wanted
+    assert answer["streamed"] == streamed
+    assert streamed["totals"]["events"] == 3_200
+    assert max(streamed["drift"]) > 0.5
 
 
 def test_connect_to_a_cluster_finds_the_same(

@@ -53,7 +53,7 @@ class HttpTransport:
         except (httpx.HTTPError, ValueError) as error:
             raise ControlLost(f"no controller at {self.address}: {_why(error)}") from None
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,

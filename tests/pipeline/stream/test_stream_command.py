@@ -116,6 +116,10 @@ def test_traffic_is_counted_once_drift_is_seen_and_better_plans_are_offered(
         assert score["new"]["false_negatives"] == score["old"]["false_negatives"] == 0
         assert plan_from_json(first.body["plan"], SCHEMA).bits == 4
 
+        listed = flowsieve("offers", "list", "--control", controller.address)
+        assert f"{site.query}/{first.batch}" in "".join(listed.out.split())
+        assert "a person approves" in listed.out
+
         # Started again it goes on; nothing new, nothing counted, nothing offered.
         assert flowsieve(*site.command(*wanted)).out == ""
         assert site.lines() == rows
@@ -130,6 +134,14 @@ def test_traffic_is_counted_once_drift_is_seen_and_better_plans_are_offered(
         assert any("price has drifted" in (row["planning"] or "") for row in later)
         assert [offer.fate for offer in controller.offers] == ["waiting", "superseded"], again.err
         assert controller.moved == []
+        latest = controller.offers[0]
+        at = ("--control", controller.address, "--json")
+        name = f"{site.query}/{latest.batch}"
+        denied = flowsieve("offers", "approve", name, *at)
+        assert (denied.status, "operator's token" in denied.err) == (1, True)
+        approved = flowsieve("offers", "approve", name, *at, "--operator", TOKEN)
+        assert (approved.status, approved.json["fate"]) == (0, "in force"), approved.err
+        assert len(controller.moved) == 1
 
     table = pq.read_table(site.out / "series")
     assert table.column("batch").to_pylist() == [row["batch"] for row in rows + later]

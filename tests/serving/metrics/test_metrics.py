@@ -262,7 +262,7 @@ def test_every_metric_that_is_exported_is_on_the_board(
 
 
 def test_labels_that_the_board_groups_by_or_shows_are_exported(board: dict[str, Any]) -> None:
-    known = {"op", "outcome", "switch", "queue", "kind", "side", "what", "le", "job", "reason"}
+    known = {"op", "outcome", "switch", "queue", "kind", "side", "what", "le", "job", "reason", "phase"}
     for panel in panels(board):
         for target in panel.get("targets", []):
             by = re.findall(r"by \(([^)]*)\)", target["expr"])

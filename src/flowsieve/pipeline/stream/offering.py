@@ -49,7 +49,7 @@ class ControllerLink:
     ) -> Mapping[str, Any]:
         transport = HttpTransport(address)
         try:
-            answer = await transport.ask(method, path, body, self.token, PATIENCE)
+            answer = await transport.request(method, path, body, self.token, PATIENCE)
         finally:
             await transport.close()
         if isinstance(answer.get("error"), Mapping):
