@@ -5,7 +5,7 @@ at 32 dz, and of a quarter of that. Covers and cuts know 30,000 events, and are 
 are texts, read, covered and compiled to the net difference of all tables; half of them end a subscription. Both ways
 take turns, so that a busy machine slows both, and processor time counts.
 
-`finest_ratio` says how far covers could go at all: 512 dz for every filter, under the same capacity.
+`finest_ratio` says how far covers could go at all in a quarter: 512 dz for every filter. About five minutes.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def compared(seed: int, known: bool) -> dict[str, dict[str, Any]]:
             row["auto"]["requests_per_second"] = rounded(REQUESTS / new)
         row["copies_ratio"] = rounded(row["auto"]["copies"] / row["32"]["copies"])
         row["requests_ratio"] = rounded(statistics.median(ratios))
-        if capacity is not None and known:
+        if name == "25 %" and known:
             row["finest_ratio"] = rounded(
                 judged(load, *network_of(load, FINEST, capacity, known))[0] / row["32"]["copies"]
             )
@@ -124,7 +124,8 @@ def compared(seed: int, known: bool) -> dict[str, dict[str, Any]]:
 def run() -> Result:
     figures: dict[str, Any] = {}
     goals: dict[str, Goal] = {}
-    rows = {(seed, known): compared(seed, known) for known in (True, False) for seed in SEEDS}
+    rows = {(seed, True): compared(seed, True) for seed in SEEDS}
+    rows[SEEDS[0], False] = compared(SEEDS[0], False)
     for (seed, known), row in rows.items():
         figures[f"seed {seed}, {'a sample' if known else 'no sample'}"] = row
     for name in SHARES:
