@@ -173,3 +173,12 @@ def test_an_exact_cover_too_long_to_be_listed_is_bad_input(flowsieve: Command, t
     assert answer.status == 2
     assert "f.csv line 3" in answer.err
     assert "max_dz_per_filter = 32" in answer.err
+
+
+def test_covers_that_follow_the_room_of_a_network_are_encoded_with_32_dz(encode: Command) -> None:
+    wide = SQUARE.replace("max = 99", "max = 4095").replace("bits = 6", "bits = 24")
+    auto, explicit = (wide.replace("filter = 0", f"filter = {number}") for number in ('"auto"', "32"))
+    filters = 'id,filter\nf,"11 <= A <= 3333 and 77 <= B <= 2222"\n'
+    ((_, covered),) = found = encode(auto, filters=filters)["filters"]
+    assert len(covered) == 32
+    assert encode(explicit, filters=filters)["filters"] == found

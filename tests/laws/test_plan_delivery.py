@@ -16,6 +16,7 @@ from flowsieve.content.box import Interval
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
+from flowsieve.control.cover_rule import AUTO
 from flowsieve.control.state import Settings
 from flowsieve.index.sample import EventSample
 from flowsieve.network.generators import ring
@@ -56,7 +57,9 @@ def test_all_who_want_an_event_get_it_and_the_proof_holds(kind: str, data: st.Da
         schema,
         ring(4, 4),
         plan=plan,
-        settings=Settings(budget=data.draw(st.integers(1, 12)), sample=sample, capacity=capacity),
+        settings=Settings(
+            budget=data.draw(st.integers(1, 12) | st.just(AUTO)), sample=sample, capacity=capacity
+        ),
     )
     offer: Any = written(data.draw(filters(schema, most_boxes=2)))
     pubsub.advertise("h0", offer)

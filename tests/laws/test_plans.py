@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -261,6 +261,12 @@ def test_compiled_covers_are_their_plain_twins(kind: str, data: st.DataObject, b
     sample = EventSample.of(plan, case.batch)
     by_traffic = refine.refine(plan, boxes, budget, sample.weight(plan, boxes), refine.PATIENCE_WITH_SAMPLE)
     assert plan.cover(case.wanted, budget, sample) == by_traffic
+    price = data.draw(st.sampled_from((1e-4, 1e-2, 0.1)))
+    free = data.draw(st.integers(0, budget))
+    at_a_price = refine.refine(
+        plan, boxes, budget, sample.weight(plan, boxes), refine.PATIENCE_WITH_SAMPLE, price, free
+    )
+    assert plan.cover(case.wanted, budget, sample, price, free) == at_a_price
     assert plan.touches(case.wanted, exact).tolist() == cover.touches(plan, boxes, exact)
 
 
@@ -291,6 +297,22 @@ def test_a_cover_keeps_its_budget_and_lies_between_the_exact_one_and_one_cell(
         assert one.covers_set(some)
         if plan.count_cover(case.wanted) <= 10_000:
             assert some.covers_set(plan.cover(case.wanted, 0))
+
+
+@kinds
+@fewer
+@given(st.data(), budgets)
+def test_covers_at_a_higher_price_contain_those_at_a_lower_one(
+    kind: str, data: st.DataObject, budget: int
+) -> None:
+    case = data.draw(cases(most_bits=40, kinds=kind))
+    sample = EventSample.of(case.plan, case.batch) if data.draw(st.booleans()) else None
+    prices = sorted(data.draw(st.lists(st.floats(0.0, 0.2), min_size=2, max_size=4)), reverse=True)
+    free = data.draw(st.integers(0, budget))
+    nested = [case.plan.cover(case.wanted, budget, sample, price, free) for price in prices]
+    for dear, cheap in pairwise(nested):
+        assert dear.covers_set(cheap)
+    assert nested[-1].covers_set(case.plan.cover(case.wanted, budget, sample))
 
 
 @kinds

@@ -85,7 +85,12 @@ def test_a_scenario_is_read_with_its_defaults(folder: Folder) -> None:
     assert scenario.schema.names == ("price", "side")
     assert (scenario.index.header, str(scenario.index.encoding.tag.group)) == ("ipv6", "ff0e::/16")
     assert scenario.index.plan.bits == 11  # all that the attributes need
-    assert (scenario.index.budget, scenario.capacity, scenario.tables, scenario.trees) == (32, None, None, 1)
+    assert (scenario.index.budget, scenario.capacity, scenario.tables, scenario.trees) == (
+        "auto",
+        None,
+        None,
+        1,
+    )
     assert scenario.index.sample is None
     asked, published = scenario.steps
     assert isinstance(asked, RequestStep) and isinstance(published, EventStep)
@@ -252,6 +257,7 @@ def test_toml_nested_too_deeply_is_no_traceback(folder: Folder, deep: str) -> No
         ({"index": "[index]\ndimensions = []\n"}, 5, "[]", "a list of attributes"),
         ({"index": "[index]\ndimensions = [[1]]\n"}, 5, "[[1]]", "a list of attributes"),
         ({"index": "[index]\nmax_dz_per_filter = -1\n"}, 5, "-1", "from 0 to 100000"),
+        ({"index": '[index]\nmax_dz_per_filter = "most"\n'}, 5, "'most'", "or 'auto'"),
         ({"index": "[index]\nmax_dz_per_filter = 999999999\n"}, 5, "999999999", "from 0 to 100000"),
         ({"index": '[index]\nplan = "plan.json"\nbits = 8\n'}, 6, "bits", "one or the other"),
         ({"index": '[index]\nplan = "none.json"\n'}, 5, "none.json", "no such file"),

@@ -53,6 +53,11 @@ TimeColumn = Annotated[str | None, option("COLUMN", "The column of times; by def
 MaxDz = Annotated[int, option("N", "The most dz of a filter; 0: any number.")]
 
 
+def check_table(table: int | None) -> None:
+    if table is not None and table < 1:
+        raise BadInput(f"--table is {table}; right is a number of entries from 1 on")
+
+
 def check_max_dz(max_dz: int) -> None:
     if max_dz < 0:
         raise BadInput(f"--max-dz is {max_dz}; right is a number of dz, or 0 for any number")

@@ -43,6 +43,9 @@ def plan(
     ] = "auto",
     bits: Annotated[int, option("N", "The longest dz: 23 for IPv4, 112 for IPv6.")] = 23,
     max_dz: Annotated[int, option("N", "The dz of a filter to plan for; 0: any number.")] = 32,
+    table: Annotated[
+        int | None, option("N", "Plan for a whole table of N entries, in place of so many dz a filter.")
+    ] = None,
     dimensions: Annotated[
         int | None, option("N", "How many a selection takes; by default as many as are best.")
     ] = None,
@@ -65,6 +68,7 @@ def plan(
     if not 1 <= bits <= MAX_LENGTH:
         raise BadInput(f"--bits is {bits}; right is 1 to {MAX_LENGTH}")
     options.check_max_dz(max_dz)
+    options.check_table(table)
     if deadline <= 0:
         raise BadInput(f"--deadline is {deadline}; right is a number of seconds")
     with working(view.progress, master, max_bad, time_column) as work:
@@ -82,7 +86,16 @@ def plan(
         planned_on = rule.planned_on(good)
         with (
             work.watched("planning"),
-            workshop_on(planned_on, wanted, bits, max_dz, intake.account.good, dimensions, seed) as shop,
+            workshop_on(
+                planned_on,
+                wanted,
+                bits,
+                max_dz if table is None else 0,
+                intake.account.good,
+                dimensions,
+                seed,
+                table=table,
+            ) as shop,
         ):
             sampled = shop.sampled
             made = make_plan(
@@ -95,7 +108,7 @@ def plan(
             "kind": made.plan.kind,
             "bits": made.plan.bits,
             "dimensions": list(getattr(made.plan, "dimensions", space.names)),
-            "max_dz": max_dz,
+            **_planned_for(max_dz, table),
             "planned_on": {"events": sampled, "of": intake.account.good, "held_back": rule.text},
             "portfolio": made.portfolio,
             "plan": str(out),
@@ -133,8 +146,7 @@ def evaluate(
     """
     started = time.perf_counter()
     options.check_max_dz(max_dz)
-    if table is not None and table < 1:
-        raise BadInput(f"--table is {table}; right is a number of entries from 1 on")
+    options.check_table(table)
     declared = None if schema is None else read_schema(schema)
     from flowsieve.pipeline.planning.plan_file import judged_on, read_plans
 
@@ -172,12 +184,16 @@ def evaluate(
     for i, path in enumerate(plan):
         about = {"plan": str(path), "events": scores[i].events, "judged_on": judged_on(rules[i])}
         plans.append(about | scores[i].to_json() | {"subscriptions": [*scores[i].rows(wanted.ids)]})
-    budget = {"max_dz": max_dz} if table is None else {"max_dz": 0, "table": table}
-    result = plans[0] | budget | {"seconds": time.perf_counter() - started}
+    result = plans[0] | _planned_for(max_dz, table) | {"seconds": time.perf_counter() - started}
     if len(plans) > 1:
         result["plans"] = plans
     view.answer(as_json, result, lambda: plan_view.evaluation(result, plans))
     return 1 if any(score.false_negatives for score in scores.values()) else 0
+
+
+def _planned_for(max_dz: int, table: int | None) -> dict[str, int]:
+    """What covers may cost: so many dz each, or the entries of a table together."""
+    return {"max_dz": max_dz} if table is None else {"max_dz": 0, "table": table}
 
 
 def _planned_on(rule: Holdout | None, intake: IngestedEvents) -> SparkSample:

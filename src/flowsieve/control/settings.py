@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from flowsieve.control.cover_rule import AUTO, DEFAULT_BUDGET, Budget, CoverRule
 from flowsieve.errors import BadInput
 from flowsieve.flow.send_policy import EVERYBODY, SendPolicy
 from flowsieve.flow.tables.bloom_labelled import BloomSettings
@@ -14,14 +15,13 @@ from flowsieve.index.sample import EventSample
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
 
-DEFAULT_BUDGET = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What an operator may choose; the defaults suit a network without tight tables.
 
-    `budget`: dz per filter, 0 for exact covers. `capacity`: entries per switch. `sample`: where events fall,
+    `budget`: dz per filter, 0 for exact covers, `auto` for as many as are worth their room (`control.cover_rule`).
+    `capacity`: entries per switch. `sample`: where events fall,
     so that budgets and tables are spent there. `reserve`: how many entries a switch of a network needs for other
     things; hosts that are found have some. `labelled`: whether packets name their receivers, and tables know nothing of
     interests; only those of some hosts where it says which do, in `label_hosts`: those of all others go by dz.
@@ -30,7 +30,7 @@ class Settings:
     `resample`: the same sample under another plan, where there is one to go over to.
     """
 
-    budget: int = DEFAULT_BUDGET
+    budget: Budget = DEFAULT_BUDGET
     capacity: int | None = None
     tables: Tables = Tables.OVERLAY
     sample: EventSample | None = None
@@ -51,6 +51,11 @@ class Settings:
         if self.sample is not None and (self.sample.plan is plan or self.sample.plan == plan):
             return self.sample
         return self.resample(plan)
+
+    @property
+    def cover_rule(self) -> CoverRule:
+        """How fine covers are."""
+        return CoverRule(self.budget, self.capacity if self.budget == AUTO else None)
 
     def room(self, topology: Topology) -> int | None:
         """How many entries for events a switch of a network has room for, if that is bounded."""

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsieve.content.filter import Filter
+from flowsieve.control.cover_rule import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.outcome import Outcome as Outcome
 from flowsieve.control.partitions.decided_elsewhere import DecidedElsewhere
 from flowsieve.control.partitions.division import Division
 from flowsieve.control.request import Request, broad_first
 from flowsieve.control.request_check import check_requests
-from flowsieve.control.settings import DEFAULT_BUDGET as DEFAULT_BUDGET
 from flowsieve.control.settings import Settings as Settings
 from flowsieve.control.transition.crossing import Crossing
 from flowsieve.control.transition.served_index import ServedIndex
@@ -519,12 +519,17 @@ class ControlState:
             assert request.dz is not None
             cover = request.dz
         else:
-            cover = self._cover_under(self.plan, request.filter)
+            return self.cover(request.filter)
+        return cover if self.owner.part is WHOLE else cover & self.owner.part
+
+    def cover(self, wanted: Filter) -> DzSet:
+        """The dz that stand for a filter at rest, whatever else is asked for."""
+        cover = self._cover_under(self.plan, wanted)
         return cover if self.owner.part is WHOLE else cover & self.owner.part
 
     def _cover_under(self, plan: IndexPlan, wanted: Filter) -> DzSet:
         """The dz that stand for a filter under a plan."""
-        return plan.cover(wanted, self.settings.budget, self.settings.sample_under(plan))
+        return self.settings.cover_rule.cover(plan, wanted, self.settings.sample_under(plan))
 
     def encoding_now(self, first: Encoding) -> Encoding:
         """How dz stand in packets: as at first, unless the network has gone over to another, or is at it."""

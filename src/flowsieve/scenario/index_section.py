@@ -14,7 +14,7 @@ from flowsieve.config.toml import Section
 from flowsieve.content.event import EventBatch
 from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Attribute, Schema, listed, nearest_of, shown
-from flowsieve.control.state import DEFAULT_BUDGET
+from flowsieve.control.cover_rule import AUTO, DEFAULT_BUDGET, Budget
 from flowsieve.errors import BadScenario
 from flowsieve.flow.host_sets import HostSets
 from flowsieve.flow.labelling import Labelling
@@ -34,7 +34,8 @@ from flowsieve.index.sample import EventSample
 from flowsieve.network.host_patterns import HostPatterns
 from flowsieve.network.topology import Topology
 
-INDEX_KEYS = ("header", "bits", "dimensions", "max_dz_per_filter", "plan", "sample")
+MAX_DZ = "max_dz_per_filter"
+INDEX_KEYS = ("header", "bits", "dimensions", MAX_DZ, "plan", "sample")
 BLOOM_KEYS = ("copies", "filters_per_packet")
 RECEIVER_KEYS = ("sets",)
 LABELS = "labels"  # which hosts send them, where all others send dz
@@ -50,16 +51,16 @@ ADAPTIVE = "adaptive"
 class IndexSection:
     """How filters become dz, and events packets.
 
-    `budget` is the most dz that a filter may have, 0 for its exact cover; it is spent where the events of the
-    `sample` fall, if there is one. Where packets of some hosts name their receivers instead, `label_hosts` says of
-    which, and `sets` which receivers share a set, where that is given.
+    `budget` is the most dz that a filter may have, 0 for its exact cover, `auto` for as many as are worth their room;
+    they are spent where the events of the `sample` fall, if there is one. Where packets of some hosts name
+    their receivers instead, `label_hosts` says of which, and `sets` which receivers share a set, where that is given.
     """
 
     path: Path
     schema: Schema
     header: str
     plan: IndexPlan
-    budget: int
+    budget: Budget
     sample: EventBatch | None
     label_hosts: HostPatterns | None = None
     sets: HostSets | None = None
@@ -71,8 +72,9 @@ class IndexSection:
         return encoding_of(self.header)
 
     def cover(self, wanted: Filter) -> DzSet:
-        """The dz that stand for a filter."""
-        return self.plan.cover(wanted, self.budget, self._traffic)
+        """The dz that stand for a filter where it is known of no table: under `auto` the usual number of them."""
+        budget = DEFAULT_BUDGET if self.budget == AUTO else self.budget
+        return self.plan.cover(wanted, budget, self._traffic)
 
     def check_cover(self, wanted: Filter) -> None:
         """Reject a filter whose exact cover is asked for and has too many dz to be listed."""
@@ -238,7 +240,7 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
     index.only((*INDEX_KEYS, LABELS, *(RECEIVER_KEYS if LABELS in index else ())))
     header = index.choice("header", headers) or DEFAULT_HEADER
     label_hosts, sets = _read_label_hosts(index, header), _read_sets(index)
-    budget = index.whole("max_dz_per_filter", MOST_LISTED, ", where 0 asks for the exact cover")
+    budget = _read_budget(index)
     if schema is None:
         return None
     plan_of = _read_plan if "plan" in index else _make_plan
@@ -251,11 +253,19 @@ def read_index(top: Section, headers: Collection[str] = DZ_HEADERS) -> IndexSect
         schema,
         header,
         plan,
-        DEFAULT_BUDGET if budget is None else budget,
+        budget,
         sample,
         label_hosts,
         sets,
     )
+
+
+def _read_budget(index: Section) -> Budget:
+    """How many dz a filter may have."""
+    if index.table.get(MAX_DZ, AUTO) == AUTO:
+        return AUTO
+    number = index.whole(MAX_DZ, MOST_LISTED, f", where 0 asks for the exact cover, or {AUTO!r}")
+    return AUTO if number is None else number
 
 
 def _read_label_hosts(index: Section, header: str) -> HostPatterns | None:
@@ -299,9 +309,9 @@ def read_schema(top: Section) -> Schema | None:
 
 
 def regular_index(path: Path, schema: Schema) -> IndexSection:
-    """The index of a scenario that says nothing of it: all attributes in turn, and the usual budget."""
+    """The index of a scenario that says nothing of it: all attributes in turn, and covers that follow the room."""
     plan = RegularPlan.make(schema, None, None, encoding_of(DEFAULT_HEADER).room)
-    return IndexSection(path, schema, DEFAULT_HEADER, plan, DEFAULT_BUDGET, None)
+    return IndexSection(path, schema, DEFAULT_HEADER, plan, AUTO, None)
 
 
 def _make_plan(index: Section, schema: Schema, encoding: Encoding) -> IndexPlan | None:

@@ -113,7 +113,7 @@ class PrefixPlane:
         return self.controller.explain(host, values)
 
     def quote(self, host: str, wanted: Filter) -> Quote:
-        return quote(self._scenario, self._index, self.state, host, wanted)
+        return quote(self._scenario, self.state, host, wanted)
 
     def view(self, tables: Mapping[str, tuple[Flow, ...]] | None = None) -> NetworkView:
         return self.controller.view(tables)

@@ -22,7 +22,6 @@ from flowsieve.flow.entry import Flow
 from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Side
 from flowsieve.index.dzset import DzSet
-from flowsieve.scenario.index_section import IndexSection
 from flowsieve.scenario.read import EventStep, Scenario
 from flowsieve.southbound.embedded.network import EmbeddedNetwork
 
@@ -53,13 +52,13 @@ class Quote:
         return self.reason is None
 
 
-def quote(scenario: Scenario, index: IndexSection, state: ControlState, host: str, wanted: Filter) -> Quote:
+def quote(scenario: Scenario, state: ControlState, host: str, wanted: Filter) -> Quote:
     """Price a subscription by making it, in a state that is given up for it."""
     before = {switch: len(state.table(switch)) for switch in scenario.topology.switches}
     name = next(name for name in map(str, count()) if name not in state.subscriptions)
     outcome = state.step([Request(Op.SUBSCRIBE, name, host, wanted)])
     fits = not outcome.refused
-    dz = state.subscriptions[name].dz if fits else index.cover(wanted)
+    dz = state.subscriptions[name].dz if fits else state.cover(wanted)
     changes = outcome.changes if fits else {}
     return Quote(
         entries={switch: len(state.table(switch)) - before[switch] for switch in changes},

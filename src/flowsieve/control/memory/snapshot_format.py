@@ -34,7 +34,7 @@ def covers_name(state: ControlState) -> str:
     """A name for all that the cover of a filter depends on."""
     settings = state.settings
     on_the_way = [] if state.crossing is None else [state.crossing.name]
-    return _name(COVERS, plan_to_json(state.plan), settings.budget, _sample_name(state), *on_the_way)
+    return _name(COVERS, plan_to_json(state.plan), settings.cover_rule.name, _sample_name(state), *on_the_way)
 
 
 def fit_name(state: ControlState) -> str:

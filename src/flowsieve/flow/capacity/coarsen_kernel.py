@@ -5,8 +5,9 @@ that did not ask for it. For a price λ of an entry, one pass bottom-up finds wh
 label handed down from above, and one pass top-down takes the labels. λ is chosen so that the table fits.
 
 A subtree can always set a label of its own for λ, so only labels that cost less than that on top of the best one
-have to be known. For a node these are labels of its halves or unions of them, and with all of them the
-cut would be the best there is. The FEW cheapest come close to it: the plain twin is in
+have to be known. Where one label for all of a subtree wastes a trifle of that, it is taken as it is: most of a trie
+lies below what a cut tells apart. For other nodes these are labels of its halves or unions of them, and with all of
+them the cut would be the best there is. The FEW cheapest come close to it: the plain twin is in
 `tests/flow/capacity/test_fitted.py`.
 """
 
@@ -21,6 +22,7 @@ from flowsieve.flow.tables.table_kernel import arriving_port, write_label
 from flowsieve.flow.tables.trie_kernel import ADVERTISED, HEAD, INNER, WANTED, go_on, group, words_of
 
 FEW = 4  # labels kept per node
+TRIFLE = 0.1  # of the price of an entry: what wastes less is not told apart
 LEAK = (
     0.02  # of what nobody here asked for, this part is expected to come from coarse neighbours all the same
 )
@@ -174,16 +176,30 @@ def consider(label, waste, price, labels, costs, k, left, right):
 
 
 @njit(cache=True, nogil=True)
-def weigh_labels(ends, needs, waste, price, labels, costs):
-    """Per node the labels that are cheapest to be handed down from above, at a price per entry, and their costs."""
+def weigh_labels(ends, needs, waste, price, labels, costs, alike):
+    """Per node the labels that are cheapest to be handed down from above, at a price per entry, and their costs.
+
+    `alike` are the nodes inside which nothing is told apart: leaves, and what wastes a trifle with one label.
+    """
     costs[:] = np.inf
+    nothing = np.zeros(needs.shape[1], np.uint64)
     union = np.zeros(needs.shape[1], np.uint64)
     for k in range(ends.shape[0] - 1, -1, -1):
         if ends[k] == k + 1:
             labels[k, 0, :] = needs[k]
             costs[k, 0] = 0.0
+            alike[k] = True
             continue
         left, right = k + 1, ends[k + 1]
+        alike[k] = False
+        if alike[left] and alike[right]:
+            union[:] = labels[left, 0] | labels[right, 0]
+            cost = cost_of_more(union, nothing, waste[k])
+            if cost <= TRIFLE * price:
+                labels[k, 0, :] = union
+                costs[k, 0] = cost
+                alike[k] = True
+                continue
         for half in (left, right):
             for i in range(FEW):
                 if costs[half, i] < np.inf:
@@ -196,14 +212,15 @@ def weigh_labels(ends, needs, waste, price, labels, costs):
 
 
 @njit(cache=True, nogil=True)
-def make_table(ends, keys, waste, price, labels, costs, out, write):
+def make_table(ends, keys, waste, price, labels, costs, alike, out, write):
     """The size of the table at a price, and its waste; its entries into `out` if asked (hi, lo, length, ports...)."""
     count, wasted = 0, 0.0
     force = np.zeros(
         (200, labels.shape[2]), np.uint64
     )  # the label in force, by depth; first that of no entry
     top = np.int64(keys[0, 2])
-    for k in range(ends.shape[0]):
+    k = 0
+    while k < ends.shape[0]:
         depth = np.int64(keys[k, 2]) - top + 1
         label = force[depth]
         label[:] = force[depth - 1]
@@ -214,6 +231,9 @@ def make_table(ends, keys, waste, price, labels, costs, out, write):
                 out[count, :3] = keys[k]
                 out[count, 3:] = label
             count += 1
-        if ends[k] == k + 1:
+        if alike[k]:
             wasted += cost_of_more(label, force[0], waste[k])
+            k = ends[k]
+        else:
+            k += 1
     return count, wasted

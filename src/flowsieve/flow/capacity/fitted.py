@@ -23,7 +23,8 @@ from flowsieve.network.tree import TreeMap
 SLACK = 0.98  # a table that overflowed is coarsened to this share of its room, so that the next request fits
 WASTEFUL = 0.7  # a coarse table that fills less than this share of its room is refined again
 CLOSE, LARGE = 0.995, 200  # a table of so many entries is full if it fills this share of its goal
-ROUNDS = 18
+LOWEST, HIGHEST, FINE = -60.0, 8.0, 68 / 2**18  # prices that are tried, as powers of two, and how finely
+STEP = 1 / 16  # the first one away from the price of the table before
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,9 @@ class FittedTables:
             raise
         self._withheld = {}
         for switch in sorted(was.keys() | self._coarse.keys()):
+            if was.get(switch) is self._coarse.get(switch):  # not fitted again: what it holds has not changed
+                exact.pop(switch, None)
+                continue
             before = was[switch].table if switch in was else self._exact_before(switch, exact.get(switch, []))
             changes = changes_between(before, self.table(switch))
             exact.pop(switch, None)
@@ -237,7 +241,7 @@ def coarsened(
 
     if price is None or not (limit * WASTEFUL <= size(price) <= limit or price == math.inf):
         goal = limit if limit < 20 else math.floor(limit * SLACK)
-        price = _cheapest(size, goal)
+        price = _cheapest(size, goal, price)
     table: dict[Dz, Ports] = {}
     waste = 0.0
     for part in pruning:
@@ -247,12 +251,15 @@ def coarsened(
     return Coarse(table, price, waste)
 
 
-def _cheapest(size: Callable[[float], int], goal: int) -> float:
-    """The lowest price per entry at which the table is no larger than the goal, or one where it is hardly smaller."""
-    low, high = -60.0, 8.0
-    if size(2.0**high) > goal:
+def _cheapest(size: Callable[[float], int], goal: int, near: float | None = None) -> float:
+    """The lowest price per entry at which the table is no larger than the goal, or one where it is hardly smaller.
+
+    A price `near` it, that of the table before, saves most of the search.
+    """
+    low, high = _around(size, goal, near)
+    if high == HIGHEST and size(2.0**high) > goal:
         return math.inf
-    for _ in range(ROUNDS):
+    while high - low > FINE:
         middle = (low + high) / 2
         found = size(2.0**middle)
         if found > goal:
@@ -264,6 +271,20 @@ def _cheapest(size: Callable[[float], int], goal: int) -> float:
     return float(2.0**high)
 
 
+def _around(size: Callable[[float], int], goal: int, near: float | None) -> tuple[float, float]:
+    """Two powers of two between which the price lies: the table is too large at the lower one."""
+    if near is None or not 2.0**LOWEST < near < 2.0**HIGHEST:
+        return LOWEST, HIGHEST
+    at, step = math.log2(near), STEP
+    if size(near) > goal:
+        while at + step < HIGHEST and size(2.0 ** (at + step)) > goal:
+            at, step = at + step, 2 * step
+        return at, min(at + step, HIGHEST)
+    while at - step > LOWEST and size(2.0 ** (at - step)) <= goal:
+        at, step = at - step, 2 * step
+    return max(at - step, LOWEST), at
+
+
 class Pruning:
     """One trie laid out with what its cells need and what they would waste."""
 
@@ -273,8 +294,9 @@ class Pruning:
         self._ends, self._keys = np.zeros(n, np.int64), np.zeros((n, 3), np.uint64)
         self._needs, self._waste = np.zeros((n, words), np.uint64), np.zeros((n, ports))
         self._labels = np.zeros((n, coarsen_kernel.FEW, words), np.uint64)
-        self._costs = np.zeros((n, coarsen_kernel.FEW))
+        self._costs, self._alike = np.zeros((n, coarsen_kernel.FEW)), np.zeros(n, np.bool_)
         self._price = math.nan  # that the labels were weighed at
+        self._size = 0  # of the table then
         coarsen_kernel.weigh_nodes(
             view.nodes,
             view.root,
@@ -291,7 +313,9 @@ class Pruning:
 
     def size(self, price: float) -> int:
         """How many entries the table at a price per entry has."""
-        return self._make(price, 0)[1]
+        if price != self._price:
+            self._size = self._make(price, 0)[1]
+        return self._size
 
     def table(self, price: float) -> tuple[dict[Dz, Ports], float]:
         """The table at a price per entry, and the unwanted copies per event to expect of it."""
@@ -302,11 +326,11 @@ class Pruning:
         """The rows of the table if there is room for them; how many it has, and its waste."""
         if price != self._price:
             coarsen_kernel.weigh_labels(
-                self._ends, self._needs, self._waste, price, self._labels, self._costs
+                self._ends, self._needs, self._waste, price, self._labels, self._costs, self._alike
             )
             self._price = price
         rows = np.zeros((room, 3 + self._needs.shape[1]), np.uint64)
         size, waste = coarsen_kernel.make_table(
-            self._ends, self._keys, self._waste, price, self._labels, self._costs, rows, room > 0
+            self._ends, self._keys, self._waste, price, self._labels, self._costs, self._alike, rows, room > 0
         )
         return rows, int(size), float(waste)

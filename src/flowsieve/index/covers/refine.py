@@ -3,7 +3,8 @@
 The cover starts as the smallest cell around all boxes. Each move then goes down from one of its cells, always
 into the half with more waste to hope for, until parts turn up that no box touches and that can be dropped. A move of n
 halvings costs n more dz. The move that saves most waste per dz is made first; what it opens competes with the
-rest.
+rest. Where dz have a price, a move is made only if each dz of it saves as much; the first ones may be free, so
+that a filter where nothing happened is not blind to what may come.
 
 This is the meaning, for any plan. `refine_kernel` computes the same.
 """
@@ -203,8 +204,19 @@ def most_effort(budget: int) -> int:
     return 5_000_000 + 1_000 * budget
 
 
-def refine(walk: Walk, boxes: Boxes, budget: int, weigh: Weigh, patience: int) -> DzSet:
+def refine(
+    walk: Walk,
+    boxes: Boxes,
+    budget: int,
+    weigh: Weigh,
+    patience: int,
+    price: float = 0.0,
+    free: int = 0,
+) -> DzSet:
     """A cover of at most `budget` dz: again and again the move that saves most waste per dz, while it fits.
+
+    It ends where a dz saves less than its price and `free` ones are there; so covers at a higher price contain those at
+    a lower one.
 
     To find the best move from a cell means going down until something has been dropped `patience` times.
     """
@@ -221,8 +233,10 @@ def refine(walk: Walk, boxes: Boxes, budget: int, weigh: Weigh, patience: int) -
                 heapq.heappush(heap, (-move.gain_per_dz, node.serial, move.cost, node))
         new = []
         if heap:
-            _, _, cost, node = heapq.heappop(heap)
-            if size + cost > budget:
+            less_gain, _, cost, node = heapq.heappop(heap)
+            if size >= free and -less_gain < price:
+                done.append(node.cell.dz)
+            elif size + cost > budget:
                 new = [node]  # perhaps a cheaper move fits
             else:
                 size += cost

@@ -261,7 +261,7 @@ def heap_pop(heap, n, nodes):
 
 
 @njit(cache=True, nogil=True)
-def refine(task, budget, patience, most_effort):
+def refine(task, budget, patience, most_effort, price, free):
     axes, boxes = len(task.axis_last), len(task.first)
     room = 8 * min(budget, 1024) + 64
     pool = Pool(
@@ -298,7 +298,11 @@ def refine(task, budget, patience, most_effort):
             serial = heap_pop(heap, in_heap, pool.nodes)
             in_heap -= 1
             cost = pool.nodes[serial].cost
-            if size + cost > budget:
+            if size >= free and pool.nodes[serial].gain_per_dz < price:
+                node = pool.nodes[serial]
+                hi[done], lo[done], length[done] = node.hi, node.lo, node.length
+                done += 1
+            elif size + cost > budget:
                 new[0], in_new = serial, 1
             else:
                 size += cost

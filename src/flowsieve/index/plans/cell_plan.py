@@ -109,8 +109,17 @@ class CellPlan(ABC):
             [levels < left for levels in self.splitter.reach_of(cell)] if left else [False] * len(self.shape)
         )
 
-    def cover(self, wanted: Filter, budget: int, sample: EventSample | None = None) -> DzSet:
+    def cover(
+        self,
+        wanted: Filter,
+        budget: int,
+        sample: EventSample | None = None,
+        price: float = 0.0,
+        free: int = 0,
+    ) -> DzSet:
         """The filter's DZ: exact with budget 0, else at most so many dz, spent where they save most traffic.
+
+        With a price, each dz beyond the `free` ones saves at least that share of the traffic.
 
         The traffic is that of the sample, made under this plan; without one it is taken as alike everywhere.
         """
@@ -119,7 +128,9 @@ class CellPlan(ABC):
         task = self._task(wanted, sample)
         if budget:
             patience = PATIENCE_WITH_SAMPLE if sample else PATIENCE
-            return DzSet.from_arrays(*refine_kernel.refine(task, budget, patience, most_effort(budget)))
+            return DzSet.from_arrays(
+                *refine_kernel.refine(task, budget, patience, most_effort(budget), price, free)
+            )
         *arrays, complete = cover_kernel.exact(task, MOST_LISTED, LISTING_EFFORT)
         if not complete:
             raise BadFilter(self._too_long(wanted), text=wanted.text)

@@ -13,7 +13,9 @@ from flowsieve.content.filter import Filter
 from flowsieve.content.schema import Schema
 from flowsieve.errors import BadInput, nearest
 from flowsieve.index.plan import IndexPlan
+from flowsieve.pipeline.evaluation.cut_coverage import candidate_of
 from flowsieve.pipeline.evaluation.evaluation import Candidate, Score, evaluate_here
+from flowsieve.pipeline.evaluation.table_cut import cut_table
 from flowsieve.pipeline.matching.boxes import BoxTable
 from flowsieve.pipeline.matching.matcher import Matcher
 from flowsieve.pipeline.matching.statistics import Statistics, add_events, empty_sums, of_sums
@@ -75,6 +77,7 @@ class Workshop:
     events: EventBatch  # in the order of time
     dimensions: int | None = None  # how many a selection takes; None: as many as are best
     seed: int = 0
+    table: int | None = None  # the entries of a whole table to plan for, in place of a budget
 
     @cached_property
     def training(self) -> TrainingData:
@@ -90,11 +93,14 @@ class Workshop:
             return self.everything
         return select(selection, self.schema, self.statistics, self.simulate, self.dimensions, self.seed)
 
+    @cached_property
+    def boxes(self) -> BoxTable:
+        return BoxTable.of(self.schema, self.filters)
+
     def statistics(self) -> Statistics:
-        boxes = BoxTable.of(self.schema, self.filters)
-        sums = empty_sums(boxes)
-        add_events(boxes, Matcher.of(boxes), self.events, sums)
-        return of_sums(boxes, sums)
+        sums = empty_sums(self.boxes)
+        add_events(self.boxes, Matcher.of(self.boxes), self.events, sums)
+        return of_sums(self.boxes, sums)
 
     @cached_property
     def simulate(self) -> Simulate:
@@ -109,6 +115,17 @@ class Workshop:
     @cached_property
     def judge(self) -> Judge:
         return Judge.of(self.schema, self.filters, self.max_dz)
+
+    def rate(self, plan: IndexPlan, learned: EventBatch, kept: EventBatch) -> float:
+        """The false-positive rate of a plan on events that it was not made from: with dz as planned for.
+
+        A table is cut by what the plan was made from, and has all subscriptions: they share its entries.
+        """
+        if self.table is None:
+            return self.judge.score([plan], kept)[0].fpr
+        cut = cut_table(plan, self.filters, learned, self.table)
+        (score,) = evaluate_here([candidate_of(cut, self.filters)], self.boxes, kept)
+        return score.fpr
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,9 +141,9 @@ def attempt(
     began = clock()
     learn, kept = shop.halves()
     make = PORTFOLIO[name](shop, learn, lambda: clock() - began < SEARCHED * seconds)
-    (score,) = shop.judge.score([make(learn)], kept)
+    rate = shop.rate(make(learn), learn.events, kept)
     plan = make(shop.training)
-    return PlannerTrial(name, score.fpr, round(clock() - began, 3), plan)
+    return PlannerTrial(name, rate, round(clock() - began, 3), plan)
 
 
 def _over_the_best(make: Callable[[TrainingData, int, Chosen], IndexPlan]) -> Callable[..., Make]:

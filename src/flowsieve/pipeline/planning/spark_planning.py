@@ -56,6 +56,7 @@ class SparkWorkshop:
     simulate: Simulated
     dimensions: int | None = None
     seed: int = 0
+    table: int | None = None
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -70,7 +71,9 @@ class SparkWorkshop:
     def fitted(self) -> bytes:
         """What makes a workshop on the executor that has the sample; pickled once for all tasks."""
         known = (self.wanted.schema, self.wanted.filters, self.bits, self.max_dz)
-        return pickle.dumps(partial(Workshop, *known, dimensions=self.dimensions, seed=self.seed))
+        return pickle.dumps(
+            partial(Workshop, *known, dimensions=self.dimensions, seed=self.seed, table=self.table)
+        )
 
     def select(self, selection: str | None) -> Chosen:
         """The dimensions that a rule chooses by all events."""
@@ -97,12 +100,13 @@ def workshop_on(
     dimensions: int | None = None,
     seed: int = 0,
     most: int = SAMPLE,
+    table: int | None = None,
 ) -> Iterator[SparkWorkshop]:
     """A workshop for some `count` events; executors keep what it needs of them until the block ends."""
     sample = SparkSample.of(events, wanted.schema, count, most)
     simulate = Simulated(events, Simulation.of(wanted.schema, wanted.filters, bits))
     try:
-        yield SparkWorkshop(events, wanted, bits, max_dz, sample, simulate, dimensions, seed)
+        yield SparkWorkshop(events, wanted, bits, max_dz, sample, simulate, dimensions, seed, table)
     finally:
         sample.forget()
         simulate.forget()
