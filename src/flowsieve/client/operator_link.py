@@ -38,7 +38,7 @@ class OperatorLink:
     ) -> Mapping[str, Any]:
         transport = HttpTransport(address)
         try:
-            answer = await transport.ask(method, path, body, self.token, patience)
+            answer = await transport.request(method, path, body, self.token, patience)
         finally:
             await transport.close()
         if isinstance(answer.get("error"), Mapping):
