@@ -137,6 +137,8 @@ def test_the_index_is_told_whole_under_its_version(folder: TelemetryFolder) -> N
     assert told["at"] == "2026-11-18T11:06:40.123456+00:00"
     assert plan_from_json(told["plan"], Schema.parse(told["schema"])) == plan
     assert sorted(path.name for path in (folder.folder / "index").iterdir()) == ["0.json", "1.json"]
+    folder.land_index(ServedIndex(0, encoding_of("ipv6").tag, plan), AT)  # of a state that began anew
+    assert [path.name for path in (folder.folder / "index").iterdir()] == ["0.json"]
 
 
 def test_what_is_old_goes_but_not_what_is_in_force(folder: TelemetryFolder) -> None:

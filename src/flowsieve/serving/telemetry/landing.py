@@ -91,7 +91,10 @@ class TelemetryFolder:
         return size
 
     def land_index(self, index: ServedIndex, at: int) -> int:
-        """Write down the index in force; the bytes of that."""
+        """Write down the index in force; the bytes of that.
+
+        Readers take the highest version: higher ones, of a controller with another state, go.
+        """
         told = {
             "version": index.version,
             "tag": str(index.tag.group),
@@ -100,7 +103,11 @@ class TelemetryFolder:
             "plan": plan_to_json(index.plan),
         }
         text = json.dumps(told).encode()
-        return self._write(INDEX, f"{index.version}.json", lambda path: path.write_bytes(text))
+        size = self._write(INDEX, f"{index.version}.json", lambda path: path.write_bytes(text))
+        for each in (self.folder / INDEX).glob("[!.]*.json"):
+            if _version(each) > index.version:
+                each.unlink(missing_ok=True)
+        return size
 
     def sweep(self, keep: Keep, now: float) -> tuple[int, int]:
         """Remove what is kept no longer; how many files went, and how many are left."""
