@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -419,6 +419,8 @@ class Configurators:
             return len({tree for _, tree in trees.split(parent)}) == 1
 
         settings = AdaptationSettings(longest=self._settings.longest, configurators=len(self._links))
+        if (most := pool.most_partitions) is not None:
+            settings = replace(settings, most=min(settings.most, most))
         return redivided(pool.requests, pool.spanning, settings, on_one_tree)
 
     async def _watch(self) -> None:

@@ -104,6 +104,15 @@ class DecidedTables:
         sizes = np.bincount(found, minlength=len(self.switches)).tolist()
         return {switch: sizes[self.number[switch]] for switch in switches}
 
+    def there(self) -> dict[str, set[Dz]]:
+        """The partitions of which something is at each switch: the coarsest table has an entry for each."""
+        rows = self._aims.rows()
+        pairs = np.stack((rows[:, C_TRIE].astype(np.int64), places(rows, self._partitions)), axis=1)
+        found: dict[str, set[Dz]] = {switch: set() for switch in self.switches}
+        for switch, place in np.unique(pairs, axis=0).tolist():
+            found[self.switches[switch]].add(self._partitions[place])
+        return found
+
     def _ask(self, rows: Rows) -> None:
         """Have tables follow; while all begins anew, that is told in the end."""
         if len(rows):

@@ -7,6 +7,7 @@ the room that it took. While somebody gives up a partition or follows, nothing e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from flowsieve.control.partitions.decided_tables import DecidedTables
@@ -45,9 +46,9 @@ class Handover:
         self._planned: set[tuple[Dz, int]] = set()  # the partitions, by number, that this is made for
 
     @property
-    def giving(self) -> bool:
-        """Whether partitions wait for room where they go to."""
-        return bool(self._giving)
+    def waits(self) -> bool:
+        """Whether partitions wait for room where they go to, or room has to be shared out anew."""
+        return bool(self._giving) or self._anew
 
     def give(self, partition: Partition, name: str) -> None:
         """Have a partition owned by a configurator, as soon as there is room for it."""
@@ -58,9 +59,26 @@ class Handover:
     def given_up(self, name: str, dz: Dz, room: Mapping[str, int]) -> None:
         """A configurator has given a partition up, with the room that it took."""
         share = self.shares.of(name)
-        self.shares.grant(name, {switch: share[switch] - entries for switch, entries in room.items()})
+        left = {switch: share[switch] - entries for switch, entries in room.items() if switch in share}
+        self._anew |= min(left.values(), default=0) < 0  # it had more there than its share, for want of room
+        self.shares.grant(name, {switch: max(0, entries) for switch, entries in left.items()})
         self.leaving.discard(dz)
-        self._partitions[dz].room = dict(room)
+        bounded = self.shares.room  # of a switch that is not any more, there is room for all
+        self._partitions[dz].room = {switch: entries for switch, entries in room.items() if switch in bounded}
+
+    def bound(self, switch: str, room: int) -> None:
+        """A switch has room for so many entries in all."""
+        self.shares.room[switch] = room
+        self.share_out(anew=True)
+
+    def lift(self, switch: str) -> None:
+        """A switch has room for any number of entries."""
+        self.shares.lift(switch)
+        for partition in self._partitions.values():
+            partition.room.pop(switch, None)
+        for name in self._members:
+            self._raises.get(name, {}).pop(switch, None)
+            self._send(name, Bound({switch: None}))
 
     def joined(self, name: str) -> dict[str, int]:
         """A configurator is there, and has no room until it owns something."""
@@ -101,9 +119,11 @@ class Handover:
             if self._owning:  # nobody knows yet what is needed there
                 if first:
                     return
-            elif self._anew or first or self.shares.tight(owned, taken):
-                self._anew = False
-                self._arrange(self.shares.targets(owned, self._coming(), taken))
+            else:
+                targets = self.shares.targets(owned, self._coming(), taken, self._coarsest)
+                if self._anew or first or self.shares.tight(targets, taken):
+                    self._anew = False
+                    self._arrange(targets)
         self._raise()
 
     @property
@@ -131,6 +151,15 @@ class Handover:
             found[name] = dict.fromkeys(self.shares.room, held)
         return found
 
+    def _coarsest(self, switch: str) -> dict[str, int]:
+        """What the coarsest table of a switch takes of each owner; what is not decided yet may take an entry."""
+        there = self._tables.there().get(switch, set())
+        found = dict.fromkeys(self._members, 0)
+        for dz, partition in self._partitions.items():
+            if partition.owner is not None and switch not in partition.room:
+                found[partition.owner] += dz in there if partition.ready else bool(partition.held)
+        return found
+
     @property
     def _given(self) -> set[tuple[Dz, int]]:
         return {(partition.dz, partition.number) for some in self._giving.values() for partition in some}
@@ -139,8 +168,13 @@ class Handover:
         self._raises, self._planned = {}, self._given
         for name, room in targets.items():
             has = self.shares.of(name)
-            less = {switch: entries for switch, entries in room.items() if entries < has.get(switch, 0)}
-            more = {switch: entries for switch, entries in room.items() if entries > has.get(switch, 0)}
+            # Who has no share of a switch is not bounded there yet.
+            less = {
+                switch: entries for switch, entries in room.items() if entries < has.get(switch, math.inf)
+            }
+            more = {
+                switch: entries for switch, entries in room.items() if entries > has.get(switch, math.inf)
+            }
             if less:
                 self.shares.grant(name, less)
                 self._lowering.add(name)

@@ -136,14 +136,10 @@ class ConfiguratorPool(PoolView):
 
     def bound(self, switch: str, room: int | None) -> None:
         """At a switch there is room for so many entries in all; None for any number."""
-        shares = self._handover.shares
         if room is None:
-            shares.lift(switch)
-            for name in self._members:
-                self._send_one(name, Bound({switch: None}))
+            self._handover.lift(switch)
         else:
-            shares.room[switch] = room
-            self._handover.share_out(anew=True)
+            self._handover.bound(switch, room)
 
     # Who decides.
 
@@ -255,9 +251,7 @@ class ConfiguratorPool(PoolView):
             self._undecided.close(sent.units)
         if isinstance(sent.order, Bound):
             handover.followed(name)
-        if (
-            answer.needs or handover.giving
-        ):  # a partition may have waited for this answer, to go over to another
+        if answer.needs or handover.waits:  # it may have waited for this answer
             handover.share_out()
         if name in self._members:
             self._pump(name)

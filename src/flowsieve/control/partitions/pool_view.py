@@ -72,6 +72,12 @@ class PoolView:
         return self._handover.shares.waste
 
     @property
+    def most_partitions(self) -> int | None:
+        """How many there may be, so that an entry for each has room everywhere; None for any number."""
+        room = self._handover.shares.room
+        return max(1, min(room.values()) - len(self._members)) if room else None
+
+    @property
     def members(self) -> list[str]:
         return list(self._members)
 
