@@ -63,7 +63,6 @@ BUILDING_SECONDS = 5.0  # for one that has tables made anew, and more with what 
 BUILDING_SECONDS_EACH = 0.005  # for an interest
 HALF_LIFE_SECONDS = 30.0  # of requests, in what a partition weighs
 ASSIGNMENT_SECONDS = 600.0  # from one look at who owns how much to the next
-ADAPTATION_SECONDS = 60.0  # from one look at how the space is divided to the next
 FEW_REQUESTS = 100  # of late, which say nothing about that
 MOST_STRANGERS = 16  # connections at a time that have not proved who they are
 
