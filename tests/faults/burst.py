@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -26,16 +26,18 @@ from flowsieve.protocol.answer import BUSY, kind_in
 PAUSE = 0.02  # seconds at most, from an answer to the next request
 ANSWER_SECONDS = 120.0  # for an answer, with restarts in between
 
+Where = Callable[[random.Random], str]  # a filter, by dice
+
 
 class Burst:
     """What clients have asked for, and what became of it."""
 
-    def __init__(self, world: Daemonic, dice: random.Random) -> None:
+    def __init__(self, world: Daemonic, dice: random.Random, where: Where, pause: float) -> None:
         self.answered = 0
         self.again = 0  # requests that were sent again because no answer came
         self.refused: Counter[str] = Counter()
         self._world = world
-        self._dice = dice
+        self._dice, self._where, self._pause = dice, where, pause
         self._held: dict[str, tuple[str, str]] = {}
         self._texts: set[str] = set()
         self._names = count()
@@ -64,7 +66,7 @@ class Burst:
                         mine.append(answer["ok"]["id"])
                     else:
                         self.refused[answer["error"]["text"]] += 1
-                await asyncio.sleep(PAUSE * dice.random())
+                await asyncio.sleep(self._pause * dice.random())
         finally:
             await transport.close()
 
@@ -82,10 +84,8 @@ class Burst:
         }
 
     def _text(self) -> str:
-        dice = self._dice
-        low, wide = dice.randrange(200), dice.randrange(4, 40)
         unique = f"b < {1000 + next(self._names)}"  # always true
-        text = f"{low} <= a < {low + wide} and b >= {dice.randrange(200)} and {unique}"
+        text = f"({self._where(self._dice)}) and {unique}"
         self._texts.add(text)
         return text
 
@@ -111,10 +111,22 @@ class Burst:
         return answer
 
 
+def anywhere(dice: random.Random) -> str:
+    """A filter somewhere in the space."""
+    low, wide = dice.randrange(200), dice.randrange(4, 40)
+    return f"{low} <= a < {low + wide} and b >= {dice.randrange(200)}"
+
+
 @asynccontextmanager
-async def bursting(world: Daemonic, dice: random.Random, clients: int = 6) -> AsyncIterator[Burst]:
+async def bursting(
+    world: Daemonic,
+    dice: random.Random,
+    clients: int = 6,
+    where: Where = anywhere,
+    pause: float = PAUSE,
+) -> AsyncIterator[Burst]:
     """Clients on several hosts ask for the time of an `async with` block; at its end all have their answers."""
-    burst, hosts = Burst(world, dice), list(world.lab.topology.hosts)
+    burst, hosts = Burst(world, dice, where, pause), list(world.lab.topology.hosts)
     async with asyncio.TaskGroup() as tasks:
         for number in range(clients):
             tasks.create_task(burst.ask_on(hosts[number % len(hosts)]))

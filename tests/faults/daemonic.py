@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import httpx
 from hatchery import Hatched, Hatchery
-from traffic import PATIENCE, Traffic, never_taken
+from traffic import PATIENCE, Traffic
 
 from flowsieve.client.matcher_socket import found, process_of
 from flowsieve.lab.lab import Lab, running
@@ -191,7 +191,7 @@ class Daemonic(Traffic):
         await self._count_dropped()
         yield
         self.outages.append((start - MARGIN, time.monotonic() + MARGIN))
-        self._untaken = await never_taken(self.lab, self.new_ports)
+        await self._count_anew()
 
     async def judge(self) -> int:
         """What is installed does what is asked for, and the logs agree; how many events were lost."""

@@ -177,7 +177,6 @@ class Foreign(Daemonic):
         """Plug a new cable in between two switches."""
         lab = self.lab
         ends = [f"new{number}" for number in numbers]
-        self.new_ports.update(ends)
         with entered(lab.switch_namespace):
             for words in (
                 ["link", "add", ends[0], "type", "veth", "peer", "name", ends[1]],

@@ -111,15 +111,15 @@ class Nodes:
 
 @asynccontextmanager
 async def shared(
-    topology: str, hatchery: Hatchery, seconds: float = 240.0, more: str = ""
+    topology: str, hatchery: Hatchery, seconds: float = 240.0, more: str = "", count: int = len(NAMES)
 ) -> AsyncIterator[Nodes]:
-    """A lab, an etcd, and two controllers that were begun; one of them leads."""
+    """A lab, an etcd, and two controllers that were begun, or only one; one of them leads."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fs-")))
         etcd = await asyncio.to_thread(stack.enter_context, EtcdServers(folder, 3))
         lab = stack.enter_context(running(generate(topology)))
         nodes = []
-        for name in NAMES:
+        for name in NAMES[:count]:
             wires = [TcpProxy(each) for each in etcd.addresses]
             for wire in wires:
                 await wire.start()

@@ -51,7 +51,8 @@ async def one_round(seed: int) -> dict[str, object]:
             "events": sent,
             "lost": lost,
             "outside_outages": len(there.missed),
-            "dropped_by_wires": there.dropped,
+            "dropped_by_queues": there.dropped,
+            "dropped": there.machine_dropped.to_json(),
             "subscriptions": len(there.wanted),
         }
 

@@ -56,7 +56,8 @@ async def one_round(seed: int, kills: int, hatchery: Hatchery) -> dict[str, obje
             "events": sum(map(len, there.sent.values())),
             "lost": lost,
             "outside_outages": len(there.missed),
-            "dropped_by_wires": there.dropped,
+            "dropped_by_queues": there.dropped,
+            "dropped": there.machine_dropped.to_json(),
         }
 
 

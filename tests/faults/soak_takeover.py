@@ -156,7 +156,8 @@ async def one_round(seed: int, count: int, hatchery: Hatchery) -> dict[str, obje
             "events": sum(map(len, leader.sent.values())),
             "lost": lost,
             "outside_outages": len(leader.missed),
-            "dropped_by_wires": leader.dropped,
+            "dropped_by_queues": leader.dropped,
+            "dropped": leader.machine_dropped.to_json(),
         }
 
 

@@ -10,21 +10,18 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from flowsieve.client.session import Client, connect
 from flowsieve.client.stats import Stats
 from flowsieve.content.filter import Filter
 from flowsieve.lab.lab import Lab
-from flowsieve.lab.namespace import entered
-from flowsieve.lab.vswitchd import packets_taken
+from flowsieve.testing.dropped import Dropped, dropped, queue_drops
 
 PATIENCE = 30.0  # seconds for anything to come about
 QUIET = 1.0  # seconds without an arrival, after which none is expected any more
 COMPLETE = 0.3  # and after which none is that nobody waits for, such as a second copy
-LOOKS = 20  # at what is under way
 RATE = 150.0  # events per second and publisher
 
 
@@ -108,15 +105,14 @@ class Traffic:
         self.sent: dict[bytes, dict[int, Sent]] = {}
         self.wanted: list[Wanted] = []
         self.outages: list[tuple[float, float]] = []
-        self.dropped = 0  # packets that came to a switch's port outside outages, and were never taken there
+        self.dropped = 0  # packets that came to a switch's port outside outages, and found its queue full
         self.missed: set[tuple[bytes, int]] = (
             set()
         )  # events that some subscription did not get, outside outages
         self.cut_off: set[str] = set()  # hosts that are gone for good
         self.apps: list[App] = []
-        self.new_ports: set[str] = set()  # interfaces of cables that were plugged in beside those of the lab
         self.controls: dict[str, str] = {}  # the same of those hosts that have another way
-        self._untaken = untaken(lab)
+        self._before, self._queues = dropped(lab), queue_drops(lab)
         self._random = random.Random(1)
 
     # Applications.
@@ -223,7 +219,8 @@ class Traffic:
         await self._count_dropped()
         lost = sum(self._missing(wanted) for wanted in self.wanted if wanted.host not in self.cut_off)
         assert len(self.missed) <= self.dropped, (  # one dropped packet is one event's, for however many
-            f"{len(self.missed)} events were missed, and the wires dropped {self.dropped} packets"
+            f"{len(self.missed)} events were missed, and the queues of ports dropped {self.dropped} packets; "
+            f"in all: {self.machine_dropped.to_json()}"
         )
         assert sum(each.duplicates for each in stats) == 0
         assert sum(each.malformed for each in stats) == sum(each.forged for each in stats) == 0
@@ -231,9 +228,19 @@ class Traffic:
         return lost
 
     async def _count_dropped(self) -> None:
-        """What the wires dropped on a machine too busy to forward: the law lets them, and it is counted."""
-        untaken = await never_taken(self.lab, self.new_ports, at_least=self._untaken)
-        self.dropped += max(0, untaken - self._untaken)
+        """What was dropped on a machine too busy to forward: the law lets it, and it is counted."""
+        before = Dropped(self._queues)
+        await self._count_anew()
+        self.dropped += Dropped(self._queues).since(before).by_machine
+
+    async def _count_anew(self) -> None:
+        """What was dropped so far does not count."""
+        self._queues = await asyncio.to_thread(queue_drops, self.lab)
+
+    @property
+    def machine_dropped(self) -> Dropped:
+        """What was dropped where since all began, outages included."""
+        return dropped(self.lab).since(self._before)
 
     async def _quiet(self) -> None:
         """Wait until nothing has arrived for a while: a short one, where nothing is missing."""
@@ -261,7 +268,7 @@ class Traffic:
                     yield (publisher, number), event
 
     def _missing(self, wanted: Wanted) -> int:
-        """How many events a subscription missed while something was broken; else only what wires dropped is missing."""
+        """How many events a subscription missed while something was broken; else queues dropped what it missed."""
         got = Counter(wanted.got)
         doubled = [event for event, times in got.items() if times > 1]
         assert not doubled, f"{wanted.host} got {len(doubled)} events twice, {doubled[:3]} among them"
@@ -271,7 +278,7 @@ class Traffic:
                 excused = any(begin < event.at < until for begin, until in self.outages)
                 assert excused or self.dropped, (
                     f"{wanted.host} missed event {name[1]}, sent {event.at - wanted.since:.3f} s after "
-                    f"{wanted.filter.text!r} was acknowledged, and no wire dropped a packet"
+                    f"{wanted.filter.text!r} was acknowledged, and no queue of a port dropped a packet"
                 )
                 if excused:
                     lost += 1
@@ -287,25 +294,3 @@ async def all_ended(apps: Sequence[App]) -> list[Stats]:
     for app in apps:
         app.leave()
     return [await asyncio.to_thread(app.end) for app in apps]
-
-
-async def never_taken(lab: Lab, new_ports: Collection[str] = (), at_least: int | None = None) -> int:
-    """How many packets came in at switches' ports that no switch will ever take; some are only under way.
-
-    Where it is known that there are `at_least` so many, a look that finds no more is the last.
-    """
-    looks: list[int] = []
-    while len(looks) < LOOKS and (at_least is None or not looks or looks[-1] > at_least):
-        looks.append(await asyncio.to_thread(untaken, lab, new_ports))
-        await asyncio.sleep(0.005)
-    return min(looks)
-
-
-def untaken(lab: Lab, new_ports: Collection[str] = ()) -> int:
-    """How many packets came in at switches' ports and were not taken by a switch."""
-    with entered(lab.switch_namespace):
-        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()[2:]
-    ports = {lab.interface(s, near) for s in lab.topology.switches for near in lab.topology.neighbours(s)}
-    ports.update(new_ports)
-    rows = [line.split(":") for line in lines]
-    return sum(int(row[1].split()[1]) for row in rows if row[0].strip() in ports) - packets_taken(lab)

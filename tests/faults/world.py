@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proxy import Proxy
-from traffic import PATIENCE, Traffic, never_taken
+from traffic import PATIENCE, Traffic
 
 from flowsieve.content.schema import Schema
 from flowsieve.control.dispatcher import Dispatcher
@@ -58,7 +58,7 @@ class World(Traffic):
         self.gone |= without
         await self.repaired()
         self.outages.append((start - MARGIN, time.monotonic() + MARGIN))
-        self._untaken = await never_taken(self.lab, self.new_ports)
+        await self._count_anew()
 
     async def repaired(self) -> None:
         """Wait until the controller has set all switches right, but for those that are gone."""

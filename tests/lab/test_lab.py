@@ -20,7 +20,7 @@ from flowsieve.lab import machine
 from flowsieve.lab.lab import Lab, down, find, labs, running, up
 from flowsieve.lab.machine import check_machine
 from flowsieve.lab.place import BASE
-from flowsieve.lab.process import arguments, held
+from flowsieve.lab.process import PRECEDENCE, arguments, held
 from flowsieve.network.generators import generate, line
 from flowsieve.network.topology import Topology
 
@@ -322,3 +322,15 @@ def test_without_open_vswitch_the_error_says_what_to_install(
     monkeypatch.setattr(machine, "SYSTEM_PATH", str(tmp_path))
     with pytest.raises(LabError, match="apt-get install iproute2 openvswitch-switch util-linux"):
         check_machine()
+
+
+def test_switches_get_the_processor_before_others_also_after_a_restart(pair: Lab) -> None:
+    """Without that, programs that use all of it keep packets waiting for seconds, and queues of ports overflow."""
+    for restart in (False, True):
+        if restart:
+            pair.restart_vswitchd()
+        pid = int((pair.directory / "ovs-vswitchd.pid").read_text())
+        threads = [int(each.name) for each in Path(f"/proc/{pid}/task").iterdir()]
+        assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {PRECEDENCE}
+        session = Path(f"/proc/{pid}/autogroup")
+        assert not session.exists() or session.read_text().split()[-1] == str(PRECEDENCE)

@@ -62,7 +62,7 @@ class Line:
 class Staff:
     """Those who decide in the place of a state (`Deciders`), and the tables of switches that follow at once."""
 
-    def __init__(self, tables: Tables = Tables.OVERLAY, slice_size: int = 500) -> None:
+    def __init__(self, tables: Tables = Tables.OVERLAY, slice_size: int = 500, roomy: bool = True) -> None:
         self.pool = ConfiguratorPool(slice_size)
         self.lines: dict[str, Line] = {}
         self.tables: dict[str, dict[Dz, Ports]] = {}
@@ -70,7 +70,9 @@ class Staff:
         self._asked: Counter[Key] = Counter()  # and how often nobody was
         self.refused: list[Key] = []  # since somebody looked
         self.capacity: dict[str, int] = {}  # of switches; no table has more entries
-        self._kind = tables
+        self.smaller: dict[str, int] = {}  # of those that turned out to have less than was thought
+        self._heard: set[str] = set()  # those of them of which everybody has heard
+        self._kind, self._roomy = tables, roomy  # whether there is room for the coarsest tables at least
         self._names = count(1)
         self._last: dict[Dz, tuple[str | None, int]] = {}  # who owned what, under which number
 
@@ -79,7 +81,8 @@ class Staff:
     def begin(
         self, topology: Topology, trees: TreeMap, room: Mapping[str, int], interests: Interests
     ) -> None:
-        self.capacity = dict(room)
+        self.capacity, self.smaller = (dict(room), {}) if self._roomy else ({}, dict(room))
+        self._heard.clear()
         numbers = {dz: number for dz, (_, number) in self.pool.owners.items()}
         above = max(numbers.values(), default=0)
         self.pool.begin(Begin(topology, trees, self._kind, room or None), interests)
@@ -103,8 +106,11 @@ class Staff:
         return {}
 
     def bound(self, switch: str, room: int | None) -> Mapping[str, list[Change]]:
-        if room is None:
-            self.capacity.pop(switch, None)
+        self.capacity.pop(switch, None)
+        self.smaller.pop(switch, None)
+        self._heard.discard(switch)
+        if room is not None:
+            self.smaller[switch] = room
         self.pool.bound(switch, room)
         self.flush()
         return {}
@@ -171,6 +177,21 @@ class Staff:
         for switch, most in self.capacity.items():
             assert len(self.tables.get(switch, ())) <= most, (switch, len(self.tables[switch]), most)
 
+        if not any(line.owed for line in self.lines.values()) and self.pool.ready:
+            self._heard = set(self.smaller)
+            for switch in self.smaller:
+                self._check_coarsest(switch)
+
+    def _check_coarsest(self, switch: str) -> None:
+        """Where a table has more entries than there is room for, there is none with fewer for what is in force."""
+        size = len(self.tables.get(switch, ()))
+        assert size <= max(self.smaller[switch], self.coarsest(switch)), (switch, size, self.smaller[switch])
+
+    def coarsest(self, switch: str) -> int:
+        """How many entries a table has at least: one for each partition of which something is there."""
+        there = self.tables.get(switch, {})
+        return sum(any(partition.covers(dz) for dz in there) for partition in self.pool.partitions)
+
     def _check_decided(self, key: Key) -> None:
         """Nobody is told twice what was asked once, nor before all of it is decided."""
         self._asked[key] -= 1
@@ -183,6 +204,7 @@ class Staff:
 
     def _apply(self, switch: str, changes: list[Change]) -> None:
         table = self.tables.setdefault(switch, {})
+        before = len(table)
         assert len({change.dz for change in changes}) == len(changes), changes
         for change in changes:
             assert table.get(change.dz) == change.old, (switch, change)
@@ -191,6 +213,8 @@ class Staff:
                 del table[change.dz]
             else:
                 table[change.dz] = change.new
+        if switch in self._heard and len(table) > max(before, self.smaller[switch]):
+            self._check_coarsest(switch)
 
     def _check_owners(self) -> None:
         """One owns a partition at a time, and the next one under a higher number."""

@@ -105,10 +105,11 @@ class TightStory(SharedStory):
 
     most_partitions = 3
     divides = False
+    room = (8, 10)
 
     def __init__(self, topology: Topology, data: st.DataObject) -> None:
         super().__init__(topology, data)
-        room = data.draw(st.integers(8, 10))
+        room = data.draw(st.integers(*self.room))
         self.fabric = WatchedFabric(
             EmbeddedNetwork(topology, room), lambda event: self.dispatcher.heard(event)
         )
@@ -133,6 +134,21 @@ class TightStory(SharedStory):
 @given(topologies(), st.data())
 def test_nor_do_they_where_switches_have_little_room(topology: Topology, data: st.DataObject) -> None:
     asyncio.run(TightStory(topology, data).run())
+
+
+class TooTightStory(TightStory):
+    """There may be less room than partitions, so that not even the coarsest table fits."""
+
+    most_partitions = 5
+    room = (3, 7)
+
+
+@settings(max_examples=40)
+@given(topologies(), st.data())
+def test_nor_do_they_where_switches_have_less_room_than_partitions(
+    topology: Topology, data: st.DataObject
+) -> None:
+    asyncio.run(TooTightStory(topology, data).run())
 
 
 class GrowingStory(Story):

@@ -84,21 +84,24 @@ class Story:
     live: dict[str, Request] = field(default_factory=dict)
     moved: tuple[Dz, str] = (WHOLE_SPACE, "")  # what went over to another last, and who gave it away
     slow: set[str] = field(default_factory=set)  # configurators that are seldom heard
+    shrinks: bool = False  # whether switches turn out to have less room than was thought
 
     def __post_init__(self) -> None:
         random, topology = self.random, a_topology(self.random)
         trees = TreeMap.over(topology, a_division(random, self.most).partitions)
-        kind = random.choice(list(Tables)) if self.capacity is None else Tables.OVERLAY
+        exact = self.capacity is None and not self.shrinks
+        kind = random.choice(list(Tables)) if exact else Tables.OVERLAY
         self.one = ControlState(topology, PLAN, trees, Settings(capacity=None, tables=kind))
         shared = Settings(capacity=self.capacity, tables=kind, elsewhere=True)
         self.two = ControlState(topology, PLAN, trees, shared)
-        self.staff = Staff(kind, slice_size=random.choice([1, 2, 3, 7, 500]))
+        self.staff = Staff(kind, random.choice([1, 2, 3, 7, 500]), roomy=not self.shrinks)
         assert self.two.elsewhere is not None
         self.two.elsewhere.deciders = self.staff
         self.begin()
 
         often = ["ask"] * 5 + ["work"] * 12 + ["hear"] * 15
         rare = ["join", "leave", "level", "begin", "grow", "fade", "ping"] + ["migrate"] * 4 + ["rewire"] * 2
+        rare += ["bound"] * 8 if self.shrinks else []
         self.events = [*often, "join", *random.choices(rare, k=random.choice([4, 8, 16]))]
 
     def begin(self) -> None:
@@ -144,6 +147,9 @@ class Story:
             staff.pool.fade(0.5)
         elif what == "ping" and name:
             staff.pool.ping(name)
+        elif what == "bound":
+            switch = random.choice(self.two.topology.switches)
+            self.two.bound(switch, random.choice([None, 1, 1, 2, 3, 4, 6, 9, 14]))
         staff.flush()
         self.take_back()
 
@@ -173,7 +179,7 @@ class Story:
         self.asked += 1
         op = self.random.choice([Op.ADVERTISE, Op.SUBSCRIBE])
         host = self.random.choice(list(self.one.topology.hosts))
-        fine = self.capacity is not None and self.random.random() < 0.8
+        fine = (self.capacity is not None or self.shrinks) and self.random.random() < 0.8
         made = Request(op, f"r{self.asked}", host, dz=a_set(self.random, fine))
         self.live[made.id] = made
         return made
@@ -258,6 +264,19 @@ def check_served(story: Story) -> None:
 def test_shares_of_little_room_are_never_exceeded_and_what_is_not_refused_is_served(random):
     most = random.choice([1, 2, 4])
     story = Story(random, random.choice([1, 2, 4, 8]) + most + MOST_MEMBERS, most)
+    for _ in range(random.randint(20, 120)):
+        story.step()
+    story.end()
+    check_served(story)
+
+
+@settings(max_examples=150)
+@given(seeds)
+def test_a_switch_that_turns_out_smaller_than_its_partitions_is_asked_for_no_more_than_the_coarsest_table(
+    random,
+):
+    """What is in force stays so; nothing comes to it for which there is no room."""
+    story = Story(random, most=random.choice([1, 2, 4, 8]), shrinks=True)
     for _ in range(random.randint(20, 120)):
         story.step()
     story.end()

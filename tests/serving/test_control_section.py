@@ -40,13 +40,15 @@ def test_partitions_are_divided_without_etcd_and_shared_with_it(tmp_path: Path) 
     found = read(
         tmp_path,
         '[control]\netcd = ["a:1"]\npartitions = 64\nconfigurators = 3\nlisten = "10.0.0.1:7430"\n'
-        "slice = 50\nbalance = false\n",
+        "slice = 50\nbalance = false\ndivide_every = 5\n",
     )
     assert found.shared_out
     assert (found.partitions, found.configurators) == (64, 3)
     assert (found.listen, found.slice_size, found.balance) == ("10.0.0.1:7430", 50, False)
+    assert found.divide_every == 5
     default = read(tmp_path, '[control]\netcd = ["a:1"]\nconfigurators = 2\n')
     assert (default.listen, default.slice_size, default.balance) == ("127.0.0.1", 500, True)
+    assert default.divide_every == 60
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "node-1", "node-1:7430", "10.1.2.3:65535"])
@@ -89,6 +91,8 @@ def test_receivers_are_in_no_more_sets_than_a_controller_serves(
     [
         ("configurators = 2", r"who owns which partition is kept in an etcd; right is etcd = "),
         ("slice = 5", r"slice is for controllers that share an etcd"),
+        ("divide_every = 9", r"divide_every is for controllers that share an etcd"),
+        ('etcd = ["a:1"]\ndivide_every = 0', r"divide_every is 0; right is a whole number of seconds from 1"),
         ("balance = true", r"balance is for controllers that share an etcd"),
         ('listen = "a"', r"listen is for controllers that share an etcd"),
         ("partitions = 0", r"partitions is 0; right is a whole number from 1 to 1024"),

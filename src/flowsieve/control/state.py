@@ -488,6 +488,9 @@ class ControlState:
 
     def _update_anyway(self) -> None:
         """Have tables for all that is in force; where a switch has no room for it, that is its own trouble alone."""
+        if isinstance(self._tables, FittedTables):
+            self._tables.update(anyway=True)
+            return
         for _ in range(len(self.topology.switches) + 1):
             try:
                 self._tables.update()

@@ -47,7 +47,7 @@ def divided(top: Section, network: Network, index: IndexSection) -> Network:
         )
     check_division(top, partitions or configurators, index)
     check_room(top, partitions, configurators, network.capacity)
-    trees = partition_count(partitions, configurators, network.trees, index.plan.bits)
+    trees = partition_count(partitions, configurators, network.trees, index.plan.bits, network.capacity)
     return replace(network, trees=trees, configurators=configurators, host_sets=partitions or 1)
 
 
@@ -82,10 +82,11 @@ def check_room(top: Section, partitions: int | None, configurators: int, capacit
         )
 
 
-def partition_count(said: int | None, configurators: int, trees: int, bits: int) -> int:
+def partition_count(said: int | None, configurators: int, trees: int, bits: int, capacity: int | None) -> int:
     """How many partitions there are, where that is not said: several for each configurator, so that some can move."""
     if said is not None:
         return said
     if trees > 1 or configurators == 1:
         return trees
-    return min(EACH * configurators, 1 << bits, MOST_PARTITIONS)
+    fitting = MOST_PARTITIONS if capacity is None else max(configurators, capacity - configurators)
+    return min(EACH * configurators, 1 << bits, MOST_PARTITIONS, fitting)

@@ -207,7 +207,8 @@ class Config:
     def partitions(self) -> int:
         """Into how many parts the space is divided, each with a tree of its own."""
         control, trees = self.control, self.network.trees if self.network is not None else 1
-        return partition_count(control.partitions, control.configurators, trees, self.index.plan.bits)
+        bits, capacity = self.index.plan.bits, self.capacity
+        return partition_count(control.partitions, control.configurators, trees, bits, capacity)
 
     @property
     def host_sets(self) -> int:

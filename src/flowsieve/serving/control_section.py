@@ -13,10 +13,11 @@ from flowsieve.scenario.control_section import CONTROL as CONTROL
 from flowsieve.scenario.control_section import KEYS as SHARING_KEYS
 from flowsieve.scenario.control_section import read_sharing
 
-ETCD_KEYS = ("name", "node", "lease", "listen", "slice", "balance")
+ETCD_KEYS = ("name", "node", "lease", "listen", "slice", "balance", "divide_every")
 KEYS = (*SHARING_KEYS, "etcd", *ETCD_KEYS)
 LARGEST_SLICE = 100_000
 LONGEST_LEASE = 60
+LONGEST_DIVISION = 86_400  # seconds
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -27,7 +28,8 @@ class ControlSettings:
     `name` tells this network from others in the same etcd, `node` this controller from others of the network; after
     `lease` seconds of silence another takes over from it. The space is divided into `partitions`, if that is said,
     which so many `configurators` of each controller share: they find the one that leads where it `listen`s, decide on
-    at most `slice_size` parts of requests as one difference, and hand partitions over as queues grow, if `balance`.
+    at most `slice_size` parts of requests as one difference, and hand partitions over as queues grow, if `balance`;
+    then it is also looked every `divide_every` seconds how the space is divided.
     """
 
     etcd: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class ControlSettings:
     listen: str = "127.0.0.1"
     slice_size: int = 500
     balance: bool = True
+    divide_every: int = 60
 
     @property
     def shared_out(self) -> bool:
@@ -73,6 +76,10 @@ def read_control(top: Section) -> ControlSettings:
     balance = section.table.get("balance", ALONE.balance)
     if not isinstance(balance, bool):
         section.wrong("balance", f"balance is {shown(balance)}; right is true or false")
+    divide_every = section.whole("divide_every", LONGEST_DIVISION)
+    if divide_every == 0:
+        right = f"right is a whole number of seconds from 1 to {LONGEST_DIVISION:,}"
+        section.wrong("divide_every", f"divide_every is 0; {right}")
     return ControlSettings(
         etcd,
         name,
@@ -83,6 +90,7 @@ def read_control(top: Section) -> ControlSettings:
         _listen(section),
         size or ALONE.slice_size,
         bool(balance),
+        divide_every or ALONE.divide_every,
     )
 
 

@@ -19,7 +19,7 @@ from flowsieve.control.dispatcher import Dispatcher, filter_lease_of
 from flowsieve.control.memory.journal import Allowed, Found, Past
 from flowsieve.control.memory.rebuild import remade
 from flowsieve.control.memory.recovery import snapshot
-from flowsieve.control.partitions.configurators import ADAPTATION_SECONDS, Configurators, SharingSettings
+from flowsieve.control.partitions.configurators import Configurators, SharingSettings
 from flowsieve.control.partitions.ownership import Ownership
 from flowsieve.control.repair.damping import DampingSettings
 from flowsieve.control.state import ControlState
@@ -279,7 +279,9 @@ async def serving(
                         _recorder(config, site, dispatcher, reports).run,
                     ]
                     if configurators is not None and config.control.balance:
-                        chores.append(partial(_divide, dispatcher, configurators))
+                        chores.append(
+                            partial(_divide, dispatcher, configurators, config.control.divide_every)
+                        )
                     if config.finds:
                         daemon.explorer = explorer
                         await _exploring(daemon, explorer)
@@ -572,10 +574,10 @@ async def _keep_short(dispatcher: Dispatcher) -> None:
             await _compact(dispatcher)
 
 
-async def _divide(dispatcher: Dispatcher, configurators: Configurators) -> None:
+async def _divide(dispatcher: Dispatcher, configurators: Configurators, every: float) -> None:
     """Now and then, have the space divided by where requests are."""
     while True:
-        await asyncio.sleep(ADAPTATION_SECONDS)
+        await asyncio.sleep(every)
         partitions = configurators.division()
         if partitions is not None:
             log.info("the space is divided into %d partitions, by where requests are", len(partitions))

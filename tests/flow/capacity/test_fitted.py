@@ -15,10 +15,11 @@ from flowsieve.flow.capacity.coarsen_kernel import LEAK
 from flowsieve.flow.capacity.fitted import FittedTables, coarsened, room
 from flowsieve.flow.capacity.weights import BY_VOLUME, Weights
 from flowsieve.flow.diff import apply_changes
+from flowsieve.flow.interest import Interest
 from flowsieve.flow.tables.compiler import Compiler, Side
 from flowsieve.flow.tables.meaning import look_up
 from flowsieve.index.dz import WHOLE_SPACE, Dz
-from flowsieve.index.dzset import DzSet
+from flowsieve.index.dzset import WHOLE, DzSet
 from flowsieve.index.plans.regular import RegularPlan
 from flowsieve.index.sample import EventSample
 from flowsieve.network.generators import line, star
@@ -213,3 +214,30 @@ def test_a_table_that_was_cut_is_whole_again_when_there_is_room_for_any_number()
     apply_changes(cut, changes["s0"])
     assert cut == exact
     assert (tables.waste(), tables.update()) == ({}, {})
+
+
+def test_where_the_coarsest_table_has_no_room_it_is_aimed_at_anyway_and_the_bound_stays() -> None:
+    topology = line(2)
+    parts = [Dz.parse(text) for text in ("00", "01", "10", "11")]
+    tables = FittedTables(Compiler(topology, TreeMap.over(topology, parts)))
+    first, second = topology.hosts
+    tables.add([(Interest("p", first, None, WHOLE), Side.PUBLISHER)])
+    tables.add([(Interest("s", second, None, DzSet.of("0001", "0010", "01", "10")), Side.SUBSCRIBER)])
+    tables.update()
+    switch = topology.hosts[first]
+    assert tables.size(switch) == 4
+    tables.bound(switch, 2)
+    with pytest.raises(TableFull):
+        tables.update()
+    tables.update(anyway=True)
+    assert sorted(map(str, tables.table(switch))) == ["00", "01", "10"]  # an entry for each partition
+    assert tables.capacity[switch] == 2
+    more = Interest("t", second, None, DzSet.of("11"))
+    tables.change(more, Side.SUBSCRIBER, adding=True)
+    with pytest.raises(TableFull):
+        tables.update()
+    tables.change(more, Side.SUBSCRIBER, adding=False)
+    assert tables.update(anyway=True) == {}
+    tables.bound(switch, 100)
+    tables.update()
+    assert tables.size(switch) == 4  # it is refined as soon as there is room

@@ -31,7 +31,7 @@ from flowsieve.control.partitions.orders import (
 from flowsieve.control.partitions.table_rows import Rows, net, no_rows, rows_from, within
 from flowsieve.control.partitions.wire import SIZE
 from flowsieve.control.request import broad_first
-from flowsieve.errors import BadInput, Refused, TableFull
+from flowsieve.errors import BadInput, TableFull
 from flowsieve.flow.capacity.fitted import FittedTables
 from flowsieve.flow.capacity.weights import Weights
 from flowsieve.flow.diff import Change
@@ -122,7 +122,7 @@ class Configurator:
             for switch, room in tables.capacity.items()
         }
         for switch, entries in given.items():
-            tables.bound(switch, tables.capacity[switch] - entries)
+            tables.bound(switch, max(0, tables.capacity[switch] - entries))
         del self.numbers[partition]
         for part in self._held.pop(partition).values():
             tables.change(_interest(part), part.side, adding=False)
@@ -145,7 +145,7 @@ class Configurator:
 
     def _one_by_one(self, parts: Sequence[RequestPart], before: int) -> Answer:
         """Serve what there is room for; removals succeed even over capacity."""
-        changes = [self._back()]
+        changes = [self._updated_anyway()]  # tables as they were before
         refused: dict[int, str] = {}
         short: dict[str, int] = {}  # what switches would need for what is refused
         for at in broad_first([(part.adding, part.side) for part in parts], lambda at: parts[at].dz.share):
@@ -154,22 +154,14 @@ class Configurator:
             try:
                 changes.append(self._updated())
             except TableFull as reason:
-                if not part.adding:
-                    continue
-                refused[at] = str(reason)
-                short[reason.switch] = max(reason.needed, short.get(reason.switch, 0))
-                self._uncount(part, was)
-                changes.append(self._back())
+                if part.adding:
+                    refused[at] = str(reason)
+                    short[reason.switch] = max(reason.needed, short.get(reason.switch, 0))
+                    self._uncount(part, was)
+                changes.append(self._updated_anyway())
         answer = self._answer(net(np.concatenate(changes)), before, refused)
         needs = {switch: max(need, short.get(switch, 0)) for switch, need in answer.needs.items()}
         return replace(answer, needs=needs)
-
-    def _back(self) -> Rows:
-        """Tables as they were before something was tried that there is no room for; at worst nothing changes."""
-        try:
-            return self._updated()
-        except Refused:
-            return self._nothing()
 
     def _count(self, part: RequestPart) -> RequestPart | None:
         """Take up a part, or end it; what was there in its place. What is not there is not ended: it was refused."""
@@ -195,7 +187,7 @@ class Configurator:
 
     # What changes.
 
-    def _updated(self) -> Rows:
+    def _updated(self, anyway: bool = False) -> Rows:
         """The net difference since the last one; TableFull where not even the coarsest table fits."""
         tables = self._at_work
         if not self._fitted:
@@ -203,16 +195,14 @@ class Configurator:
             rows = update.rows.copy()
             rows[:, C_TRIE] //= np.uint64(update.partitions)
             return rows
-        return self._rows_from(tables.update())
+        return self._rows_from(tables.update(anyway))
 
     def _updated_anyway(self) -> Rows:
-        """The same; where a switch has no room for it, that is its own trouble alone."""
-        for _ in self._switch:
-            try:
-                return self._updated()
-            except TableFull as full:
-                self._at_work.bound(full.switch, None)
-        return self._updated()
+        """The same; a switch with no room for the coarsest table is to have that one, and nobody else is troubled.
+
+        Its bound stays: more is not asked of it, so what comes to it is refused.
+        """
+        return self._updated(anyway=True)
 
     def _rows_from(self, changes: dict[str, list[Change]]) -> Rows:
         return rows_from(changes, self._switch, self._words)

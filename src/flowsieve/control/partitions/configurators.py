@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -63,7 +63,6 @@ BUILDING_SECONDS = 5.0  # for one that has tables made anew, and more with what 
 BUILDING_SECONDS_EACH = 0.005  # for an interest
 HALF_LIFE_SECONDS = 30.0  # of requests, in what a partition weighs
 ASSIGNMENT_SECONDS = 600.0  # from one look at who owns how much to the next
-ADAPTATION_SECONDS = 60.0  # from one look at how the space is divided to the next
 FEW_REQUESTS = 100  # of late, which say nothing about that
 MOST_STRANGERS = 16  # connections at a time that have not proved who they are
 
@@ -419,6 +418,8 @@ class Configurators:
             return len({tree for _, tree in trees.split(parent)}) == 1
 
         settings = AdaptationSettings(longest=self._settings.longest, configurators=len(self._links))
+        if (most := pool.most_partitions) is not None:
+            settings = replace(settings, most=min(settings.most, most))
         return redivided(pool.requests, pool.spanning, settings, on_one_tree)
 
     async def _watch(self) -> None:

@@ -77,6 +77,9 @@ class TableRoom:
         await self._core.scribe.write(entry, lambda: self._decide(switch, room), urgent=True)
         if self._core.deciding is not None:  # else the switch would be asked for the same table again
             await self._core.deciding.caught_up()
+            size = self._core.state.size(switch)
+            if room is not None and size > room:  # the coarsest there is
+                raise TableFull(switch=switch, needed=size, capacity=room)
 
     def _decide(self, switch: str, room: int | None) -> None:
         """State and tables in one turn: a switch that is read in between would be asked for the difference twice."""

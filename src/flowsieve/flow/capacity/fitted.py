@@ -103,11 +103,11 @@ class FittedTables:
         self.capacity = others if capacity is None else {**others, switch: capacity}
         self._withheld.setdefault(switch, [])
 
-    def update(self) -> dict[str, list[Change]]:
+    def update(self, anyway: bool = False) -> dict[str, list[Change]]:
         """The net difference of all aims since the last update.
 
         Where not even the coarsest table fits, TableFull is raised and the aims stay: take the change back
-        and update again.
+        and update again. `anyway`, the coarsest is what is aimed at then.
         """
         update = self.compiler.update()
         exact = update.by_switch()
@@ -119,7 +119,7 @@ class FittedTables:
         try:
             while pending:
                 pending, more = self._expect_more_from(
-                    {switch for switch in sorted(pending) if self._fit(switch)}
+                    {switch for switch in sorted(pending) if self._fit(switch, anyway)}
                 )
                 exact = joined(exact, more)
         except TableFull:
@@ -208,7 +208,7 @@ class FittedTables:
         update = self.compiler.update()
         return update.touched, update.by_switch()
 
-    def _fit(self, switch: str) -> bool:
+    def _fit(self, switch: str, anyway: bool) -> bool:
         """Decide on a switch's table; whether it is a coarse one."""
         capacity = self.capacity.get(switch)
         if capacity is None:
@@ -219,9 +219,12 @@ class FittedTables:
         if needed <= limit * (WASTEFUL if coarse else 1) and (capacity != 1 or needed == 0):
             self._coarse.pop(switch, None)
             return False
-        price = math.inf if capacity == 1 else coarse.price if coarse else None
+        known = (
+            coarse is not None and coarse.price < math.inf
+        )  # the coarsest may have been so for want of room
+        price = math.inf if capacity == 1 else coarse.price if coarse and known else None
         made = coarsened(self.compiler, switch, limit, self.weights, price)
-        if (fewest := len(made.table)) > limit:
+        if (fewest := len(made.table)) > limit and not anyway:
             self._coarse.pop(switch, None)
             needed = fewest + (fewest > 1)  # with the one that is kept
             raise TableFull(switch=switch, needed=needed, capacity=capacity)
