@@ -14,8 +14,12 @@ from flowsieve.content.schema import Schema
 from flowsieve.control.memory.journal import (
     Asked,
     Bounded,
+    CrossingBegun,
+    CrossingEnded,
+    CrossingEntered,
     Divided,
     Entry,
+    IndexLeft,
     Origin,
     Rewired,
     Undone,
@@ -24,7 +28,13 @@ from flowsieve.control.memory.journal import (
 )
 from flowsieve.control.partitions.division import Division
 from flowsieve.control.request import Op, Request
+from flowsieve.control.transition.crossing import CrossingPhase
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import JournalError
+from flowsieve.header.tag import POOLS
+from flowsieve.index.plans.regular import RegularPlan
+from flowsieve.network.generators import ring
+from flowsieve.network.tree import TreeMap
 
 SCHEMA = Schema.parse({"a": {"type": "int", "min": 0, "max": 15}, "s": {"type": "string"}})
 
@@ -41,12 +51,23 @@ def requests(draw: st.DrawFn) -> Request:
 
 origins = st.none() | st.builds(Origin, names, st.integers(1, 1 << 62), st.floats(0, 1e12))
 edges = st.frozensets(names, min_size=2, max_size=2)
+indexes = st.builds(
+    ServedIndex,
+    st.integers(0, 1 << 40),
+    st.sampled_from(POOLS["ipv6"]),
+    st.integers(0, 20).map(lambda bits: RegularPlan.make(SCHEMA, bits=bits)),
+)
+TREES = TreeMap.spread(ring(4), 2)
 entries = (
     st.builds(Asked, requests(), origins)
     | st.builds(Undone, requests(), origins, names, st.text())
     | st.builds(Rewired, st.frozensets(edges), st.none() | st.frozensets(edges))
     | st.builds(Bounded, names, st.integers(0) | st.none())
     | st.builds(Divided, st.integers(1, 40).map(lambda n: Division.even(n).partitions))
+    | st.builds(CrossingBegun, indexes, indexes, st.booleans(), st.none() | st.just(TREES))
+    | st.builds(CrossingEntered, st.sampled_from(CrossingPhase))
+    | st.builds(CrossingEnded, st.booleans())
+    | st.builds(IndexLeft, st.integers(0, 1 << 40))
 )
 
 

@@ -306,12 +306,13 @@ class LiveTransition:
         made = await self.in_thread(make, frozen(before))
 
         def work() -> None:
-            state = self._core.state
-            if state is before and network_of(state) == network:
-                catch_up(made, state)
-                self._become(made, rename)
-            else:
-                self._become(make(state), rename)
+            state, new = self._core.state, made
+            fits = state is before and network_of(state) == network
+            if fits:
+                catch_up(new, state)
+            if not fits or _asked(new) != _asked(state):  # what is in force stays so, whatever room was found for it
+                new = make(state)
+            self._become(new, rename)
 
         await self._core.scribe.write(entry, work)
         if self.crossing is not None:
@@ -430,6 +431,11 @@ class LiveTransition:
                 return f"index {self.index.version} is in force"
             case _:
                 return f"index {self.index.version} stays in force"
+
+
+def _asked(state: ControlState) -> tuple[object, object]:
+    """What is in force."""
+    return state.advertisements.keys(), state.subscriptions.keys()
 
 
 def _sizes(state: ControlState) -> dict[str, int]:
