@@ -68,6 +68,9 @@ BOUNDED_ENTRIES = 100  # the same where requests are replayed one by one: for a 
 LOOK_SECONDS = 1.0
 RENEWALS = 3  # in a lease: whoever is there hears of another index within that, at the latest
 LONGEST_PARTITION = 12  # bits
+LEASES_OF_THE_UNAWARE = (
+    4  # before the tag of a former index is used again, though some subscriber says nothing
+)
 LEAVING_SECONDS = 2.0  # in good order, once another controller leads
 # Objects, and rounds: requests leave few cycles, and a full collection is slow.
 COLLECT_AFTER = (20_000, 20, 50)
@@ -222,6 +225,7 @@ async def serving(
             deciding=configurators,
         )
         dispatcher.transition.publisher_patience = min(PUBLISHER_SECONDS, service.lease / RENEWALS)
+        dispatcher.transition.subscriber_patience = LEASES_OF_THE_UNAWARE * service.lease
         switch_log = SwitchLog()
         router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))

@@ -45,6 +45,9 @@ from flowsieve.network.tree import TreeMap
 log = logging.getLogger(__name__)
 
 PUBLISHER_SECONDS = 10.0  # for publishers to go over; whoever takes longer has its packets handed up
+SUBSCRIBER_SECONDS = (
+    120.0  # before a tag may be used again though some subscriber has not said that it knows of it
+)
 RETRY_SECONDS = 0.2  # between looks at what is waited for
 KEPT_RECORDS = 16  # of transitions that are over
 
@@ -88,6 +91,8 @@ class LiveTransition:
         self.holders = holders
         self.records: list[TransitionRecord] = []
         self.publisher_patience = PUBLISHER_SECONDS
+        self.subscriber_patience = SUBSCRIBER_SECONDS
+        self._deserted_since = time.monotonic()
         self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # where states are made
         self._core, self._fleet, self._first = core, fleet, first
         self._patience, self._drain = patience, drain
@@ -310,7 +315,9 @@ class LiveTransition:
             fits = state is before and network_of(state) == network
             if fits:
                 catch_up(new, state)
-            if not fits or _asked(new) != _asked(state):  # what is in force stays so, whatever room was found for it
+            if not fits or _asked(new) != _asked(
+                state
+            ):  # what is in force stays so, whatever room was found for it
                 new = make(state)
             self._become(new, rename)
 
@@ -407,12 +414,26 @@ class LiveTransition:
     async def _leave(self) -> None:
         """Free the tags of retired indexes that nobody uses any more."""
         state = self._core.state
-        if not state.retired or self.crossing is not None or self.holders.unaware(self.index.version):
+        if not state.retired or not self._deserted:
             return
         await asyncio.sleep(self._drain)  # what was sent before they said so gets to its first switch
         for each in state.retired:
-            if self.crossing is None and not self.holders.unaware(self.index.version):
+            if self._deserted:
                 await self._core.scribe.write(IndexLeft(each.version), partial(self._left, each))
+
+    @property
+    def _deserted(self) -> bool:
+        """Whether nobody publishes by a former index any more, and all who subscribe know the one of now.
+
+        A subscriber that does not say so, since it is of an older release, is waited for, but not for ever: it may come
+        to count losses that there were not.
+        """
+        version = self.index.version
+        if self.crossing is not None or self.holders.behind(version):
+            self._deserted_since = time.monotonic()
+            return False
+        waited = time.monotonic() - self._deserted_since
+        return waited > self.subscriber_patience or not self.holders.unaware(version)
 
     def _left(self, index: ServedIndex) -> None:
         state = self._core.state
