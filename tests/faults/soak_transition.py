@@ -1,6 +1,6 @@
 """Networks of real switches that go over to other plans again and again, with faults: `make soak TRANSITIONS=20`.
 
-A round is a lab of its own, under traffic and a burst of requests, that goes over to another plan five times; on most
+A round is a lab of its own, under traffic, with subscriptions that come and go, and goes over to another plan five times; on most
 ways the controller is killed, or a link is pulled, or a switch loses its controller, or a publisher hears nothing. The
 publishers' logs judge. A line of JSON per round tells what happened to it.
 """
@@ -14,7 +14,6 @@ import sys
 import time
 from collections import Counter
 
-from burst import bursting
 from campaign import campaign
 from daemonic import Daemonic, daemonic
 from hatchery import Hatchery
@@ -28,7 +27,7 @@ from flowsieve.index.plans.regular import RegularPlan
 TOPOLOGIES = ("ring:6", "line:4", "grid:3,2")
 A_ROUND = 5
 ROUND_SECONDS = 480.0
-LEASE = 6.0
+LEASE = 20.0
 SCHEMA = Schema.parse({name: {"type": "int", "min": 0, "max": 255} for name in ("a", "b")})
 FAULTS = ("none", "kill", "kill", "link", "deaf", "rollback")
 
@@ -49,9 +48,10 @@ async def one_round(seed: int, transitions: int, hatchery: Hatchery) -> dict[str
             for _ in range(transitions):
                 fault = dice.choice(FAULTS)
                 faults[fault] += 1
-                async with bursting(there, dice) as burst:
+                async with asyncio.TaskGroup() as both:
+                    filters = [f"{low} <= a < {low + 40}" for low in dice.sample(range(0, 250, 10), 6)]
+                    both.create_task(there.come_and_go(f"h{dice.randrange(1, 4)}", *filters))
                     took.append(await gone_over(there, dice, fault, wire))
-                await burst.check()
             lost = await there.judge()
         finally:
             await wire.stop()
@@ -77,7 +77,6 @@ async def gone_over(there: Daemonic, dice: random.Random, fault: str, wire: Prox
     )
     method = dice.choice(("light-weight", "light-weight", "versioning"))
     begin = time.monotonic()
-    wire.block(fault == "deaf")
     async with asyncio.timeout(
         PATIENCE + 4 * LEASE
     ):  # bursts are of clients that never say what index they know
@@ -85,6 +84,7 @@ async def gone_over(there: Daemonic, dice: random.Random, fault: str, wire: Prox
             told := await there.operate("/v1/index", {"plan": plan_to_json(plan), "method": method})
         ):
             assert "no tag is free" in told["error"]["text"], told
+    wire.block(fault == "deaf")
     await asyncio.sleep(dice.uniform(0.0, 0.6))
     if fault == "kill":
         await there.stop_it(signal.SIGKILL)
