@@ -1,6 +1,7 @@
 """Networks of real switches that go over to other plans again and again, with faults: `make soak TRANSITIONS=20`.
 
-A round is a lab of its own, under traffic, with subscriptions that come and go, and goes over to another plan five times; on most
+A round is a lab of its own, under traffic, with subscriptions that come and go, that goes over to another plan five
+times; on most
 ways the controller is killed, or a link is pulled, or a switch loses its controller, or a publisher hears nothing. The
 publishers' logs judge. A line of JSON per round tells what happened to it.
 """
