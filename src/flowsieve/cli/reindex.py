@@ -75,11 +75,11 @@ def reindex(
         asked["trees"] = "anew"
     link = _link(control, lab, operator)
     if dry_run:
-        told = link.ask("POST", PATH, {**asked, "dry_run": True}, BEGIN_SECONDS)
+        told = link.request("POST", PATH, {**asked, "dry_run": True}, BEGIN_SECONDS)
         view.answer(as_json, dict(told), lambda: view.out.print(view.facts(_room(told))))
         return 0
-    before = len(link.ask("GET", PATH)["transitions"])
-    link.ask("POST", PATH, asked, BEGIN_SECONDS)
+    before = len(link.request("GET", PATH)["transitions"])
+    link.request("POST", PATH, asked, BEGIN_SECONDS)
     record = _followed(link, before, time.monotonic() + wait, silent=as_json)
     view.answer(as_json, dict(record), lambda: view.out.print(view.facts(_end(record))))
     return 0 if record["ended"] in ("arrived", None) else 1
@@ -89,7 +89,7 @@ def _followed(link: OperatorLink, before: int, end: float, *, silent: bool) -> M
     """The record of what was begun, each phase told as it comes."""
     shown = 0
     while True:
-        told = link.ask("GET", PATH)
+        told = link.request("GET", PATH)
         record: Mapping[str, Any] = told["transitions"][0] if told["transitions"] else {}
         phases = record.get("phases", [])
         over = record.get("ended") is not None and told["crossing"] is None

@@ -21,7 +21,7 @@ class OperatorLink:
     addresses: tuple[str, ...]
     token: str | None = None
 
-    def ask(
+    def request(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, patience: float = PATIENCE
     ) -> Mapping[str, Any]:
         """What the controller that leads answers; raises the error that it answers with."""

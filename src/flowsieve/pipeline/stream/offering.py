@@ -20,14 +20,14 @@ class ControllerLink(OperatorLink):
 
     def offers(self) -> Mapping[str, Any]:
         """The offers that the controller has, and what it allows."""
-        return self.ask("GET", PLANS)
+        return self.request("GET", PLANS)
 
     def offer(self, query: str, batch: int, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Offer a plan; returns what the controller says of it."""
-        return self.ask("PUT", f"{PLANS}/{query}/{batch}", body)
+        return self.request("PUT", f"{PLANS}/{query}/{batch}", body)
 
     def approve(self, query: str, batch: int) -> Mapping[str, Any]:
-        return self.ask("POST", f"{PLANS}/{query}/{batch}/approve", {})
+        return self.request("POST", f"{PLANS}/{query}/{batch}/approve", {})
 
 
 def offered_until_heard(
