@@ -197,6 +197,8 @@ class StreamJob:
         now = time.time_ns() // 1000
         limits = TimeLimits(before.window.newest - self._options.span, now, int(self._options.late * 1e6))
         nothing = LandedSums.nothing(len(index.schema), len(held.wanted))
+        # Half of the slots: the rest is for planning, and each has to load kernels before its first event.
+        files = files.coalesce(max(1, self._spark.sparkContext.defaultParallelism // 2))
         found = summed_up(files, self._yardsticks.of(index, held), limits, nothing)
         state, row = self._followed(before, batch, found, index, held)
         aside = [aside_of(file) for file in found.files if file.reasons]
