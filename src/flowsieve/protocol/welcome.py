@@ -14,8 +14,8 @@ from flowsieve.header.tag import LABEL_HEADERS, POOLS, Tag
 from flowsieve.index.plan import IndexPlan, plan_from_json, plan_to_json
 from flowsieve.protocol.event_keys import EventKeys
 from flowsieve.protocol.limits import LONGEST_LEASE, LONGEST_NAME, PUBLISHER_BYTES
-from flowsieve.protocol.told_index import FIRST_INDEX, index_version
 from flowsieve.protocol.report import NO_TELEMETRY, TelemetryTerms
+from flowsieve.protocol.told_index import FIRST_INDEX, index_version
 from flowsieve.protocol.version import FIRST_VERSION, VERSION, check_version
 
 
