@@ -384,7 +384,7 @@ def _recorder(config: Config, site: Site, dispatcher: Dispatcher, reports: Repor
         reports,
         config.telemetry.folder or site.folder / TELEMETRY,
         lambda: dispatcher.state.subscriptions.values(),
-        lambda: LandedIndex(0, dispatcher.encoding.tag, dispatcher.state.plan),
+        lambda: LandedIndex(dispatcher.index.version, dispatcher.index.tag, dispatcher.index.plan),
     )
 
 
