@@ -10,7 +10,8 @@ from pathlib import Path
 
 from office import Office
 
-from flowsieve.index.plan import IndexPlan
+from flowsieve.control.dispatcher import Dispatcher
+from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.serving.chores import at_work
 from flowsieve.serving.http.app import taking_calls
 from flowsieve.serving.kept_values import FolderValues
@@ -21,25 +22,27 @@ PATIENCE = 60.0
 
 
 class Desk:
-    """Its address, what it was offered, and the plans that it went over to."""
+    """Its address, what it was offered, and the index that it serves."""
 
     def __init__(self) -> None:
         self.address = ""
-        self.moved: list[IndexPlan] = []
         self.ready, self.over = threading.Event(), threading.Event()
         self._offers: Offers | None = None
+        self._dispatcher: Dispatcher | None = None
 
     @property
     def offers(self) -> list[PlanOffer]:
         assert self._offers is not None
         return self._offers.listed()
 
-    async def reindex(self, plan: IndexPlan) -> None:
-        self.moved.append(plan)
+    @property
+    def index(self) -> ServedIndex:
+        assert self._dispatcher is not None
+        return self._dispatcher.index
 
     async def serve(self, folder: Path, auto: bool) -> None:
         async with Office(folder).open() as office:
-            office.dispatcher.reindex = self.reindex  # type: ignore[attr-defined]
+            self._dispatcher = office.dispatcher
             offers = self._offers = Offers(FolderValues(folder / "offers"), office.dispatcher, TOKEN, auto)
             await offers.load()
             served = taking_calls(office.handler, office.dispatcher, ["tcp:127.0.0.1:0"], offers=offers)
