@@ -18,6 +18,7 @@ PACKAGE = ROOT / "src" / "flowsieve"
 # A part imports only those before it.
 ORDER = (
     "errors",
+    "markup",
     "content",
     "index",
     "network",
@@ -34,6 +35,7 @@ ORDER = (
     "pipeline",
     "serving",
     "lab",
+    "loop",
     "cli",
     "demo",
     "testing",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from flowsieve.demo.markup import Markup, element
+from flowsieve.markup import Markup, element
 from flowsieve.demo.picture import STEPS, Marks, Scale, draw, legend
 from flowsieve.network.generators import fat_tree, line, ring
 from flowsieve.network.topology import Topology

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from flowsieve.demo.charts import bars
 from flowsieve.demo.compare import Carried
 from flowsieve.demo.layout import Layout
-from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.picture import Marks, Scale, draw, host_key, legend
 from flowsieve.demo.telling import BROADCAST, BROKER, SIEVE, Telling
+from flowsieve.markup import Markup, element, section
 
 MEANING = {
     SIEVE: "switches drop what nobody behind a link wants",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from flowsieve.demo.markup import Markup, element
+from flowsieve.markup import Markup, element
 
 LONGEST, HIGHEST = 48.0, 78.0  # percent; the rest is for numbers
 

@@ -7,9 +7,9 @@ from importlib.resources import files
 from flowsieve.demo.carried_view import comparison, networks
 from flowsieve.demo.charts import table
 from flowsieve.demo.layout import lay_out
-from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.reason_view import followed, installed, proof
 from flowsieve.demo.telling import BROADCAST, BROKER, SIEVE, Telling
+from flowsieve.markup import Markup, element, section
 
 
 def render(telling: Telling) -> str:

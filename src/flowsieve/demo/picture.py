@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from flowsieve.demo.layout import Layout, Point, lay_out
-from flowsieve.demo.markup import Markup, element
+from flowsieve.markup import Markup, element
 from flowsieve.network.topology import Topology
 
 Way = tuple[str, str]  # from one end of a link to the other

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from flowsieve.demo.charts import columns, table
 from flowsieve.demo.layout import Layout
-from flowsieve.demo.markup import Markup, element, section
 from flowsieve.demo.picture import Marks, Scale, draw, host_key
 from flowsieve.demo.telling import Telling
+from flowsieve.markup import Markup, element, section
 
 
 def installed(telling: Telling, layout: Layout) -> Markup:
