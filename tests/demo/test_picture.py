@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from flowsieve.markup import Markup, element
 from flowsieve.demo.picture import STEPS, Marks, Scale, draw, legend
+from flowsieve.markup import Markup, element
 from flowsieve.network.generators import fat_tree, line, ring
 from flowsieve.network.topology import Topology
 

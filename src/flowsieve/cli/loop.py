@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +47,8 @@ def loop(
         (lambda row: None) if as_json else loop_view.row,
         (lambda text: None) if as_json else loop_view.note,
     )
-    course, verdict = story.run()
+    with _ending_as_by_hand():
+        course, verdict = story.run()
     from flowsieve.loop.report import page
 
     rows = "".join(json.dumps(row.to_json()) + "\n" for row in course.rows)
@@ -54,3 +58,18 @@ def loop(
     told = {**verdict.to_json(), "report": str(out / "report.html"), "series": str(out / "series.jsonl")}
     view.answer(as_json, told, lambda: loop_view.verdict(verdict, out / "report.html"))
     return 0 if verdict.holds else 1
+
+
+@contextmanager
+def _ending_as_by_hand() -> Iterator[None]:
+    """Whoever ends us by a signal has all that was started ended too, as with Ctrl-C."""
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

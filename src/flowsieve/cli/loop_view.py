@@ -10,8 +10,8 @@ from rich.text import Text
 from flowsieve.cli import view
 
 if TYPE_CHECKING:
-    from flowsieve.loop.series import Row
-    from flowsieve.loop.verdict import Verdict
+    from flowsieve.loop.loop_verdict import LoopVerdict
+    from flowsieve.loop.series import SeriesRow
 
 BAR = 20  # characters for everything
 
@@ -20,7 +20,7 @@ def note(text: str) -> None:
     view.out.print(Text(f"… {text}", "dim"), soft_wrap=True)
 
 
-def row(row: Row) -> None:
+def row(row: SeriesRow) -> None:
     """A second: time, events, the unwanted share as a number and a bar, the index, what is under way."""
     share = row.unwanted
     bar = "" if share is None else "█" * round(BAR * share)
@@ -37,7 +37,7 @@ def row(row: Row) -> None:
     view.out.print(Text("  ").join(parts), soft_wrap=True)
 
 
-def verdict(found: Verdict, report: Path) -> None:
+def verdict(found: LoopVerdict, report: Path) -> None:
     judged = found.judgement
     way = found.transitions[0] if found.transitions else None
     phases = (

@@ -1,46 +1,24 @@
-"""The files of a story: what the batch planner reads, and the controller's configuration."""
+"""The controller's configuration in a story."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
+from flowsieve.loop.workload import CLIMATE, schema_toml
 
-from flowsieve.loop.workload import NAMES, Readings, schema_toml
-
-FIRST_EVENTS = 8_000
-SEED = 1_000
+FIRST_DIMENSIONS = CLIMATE  # what a person would choose who looks at the first traffic
 
 
-def first_files(folder: Path, filters: Mapping[str, Sequence[str]]) -> tuple[Path, Path, Path]:
-    """Events as they will be at first, the subscriptions, and the schema."""
-    events, wanted, schema = (folder / name for name in ("events.csv", "wanted.csv", "schema.toml"))
-    drawn = Readings(np.random.default_rng(SEED)).draw(FIRST_EVENTS, drifted=False)
-    with events.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("id", *NAMES))
-        rows.writerows((f"e{number}", *row) for number, row in enumerate(drawn.tolist()))
-    with wanted.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("id", "host", "filter"))
-        rows.writerows(
-            (f"{host}-{number}", host, text) for host in filters for number, text in enumerate(filters[host])
-        )
-    schema.write_text(schema_toml())
-    return events, wanted, schema
-
-
-def write_config(folder: Path, share: float) -> Path:
-    """The controller's configuration: the first plan, telemetry of a share of events, offers approved at once."""
+def write_config(folder: Path, share: float, bits: int) -> Path:
+    """An index for the first traffic, telemetry of a share of events, offers that are approved at once."""
     telemetry = folder / "telemetry"
     telemetry.mkdir()
     mode = 'mode = "full"' if share >= 1 else f'mode = "sampled"\nshare = {share:.6f}'
+    dimensions = ", ".join(f'"{name}"' for name in FIRST_DIMENSIONS)
     config = folder / "loop.toml"
     config.write_text(
         f"{schema_toml()}"
-        f'[index]\nheader = "ipv6"\nplan = "plan.json"\n'
+        f'[index]\nheader = "ipv6"\nbits = {bits}\ndimensions = [{dimensions}]\n'
         f'[controller]\nstate = "state"\n'
         f'[telemetry]\n{mode}\nfolder = "{telemetry}"\nrate = 100000\ninterval = 0.5\n'
         f"[offers]\nauto = true\n"

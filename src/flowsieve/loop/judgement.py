@@ -35,14 +35,14 @@ class Judgement:
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublisherLog:
     """What a publisher logged: its numbers, ascending, and the events."""
 
     seqs: NDArray[np.int64]
     events: EventBatch
 
     @classmethod
-    def of(cls, seqs: NDArray[np.int64], values: NDArray[np.int64]) -> Published:
+    def of(cls, seqs: NDArray[np.int64], values: NDArray[np.int64]) -> PublisherLog:
         nothing = np.full(len(values), "", dtype=object)
         columns = {name: values[:, i].astype(np.float64) for i, name in enumerate(NAMES)}
         return cls(seqs, EventBatch(SCHEMA, nothing, nothing, columns))
@@ -76,6 +76,6 @@ def judge(publishers: Sequence[Path], subscribers: Mapping[Path, Sequence[str]])
     return Judgement(count, wanted, lost, len(missed), doubled, strange)
 
 
-def _published(path: Path) -> tuple[str, Published]:
+def _published(path: Path) -> tuple[str, PublisherLog]:
     with np.load(path) as log:
-        return str(log["publisher"]), Published.of(log["seqs"], log["values"])
+        return str(log["publisher"]), PublisherLog.of(log["seqs"], log["values"])

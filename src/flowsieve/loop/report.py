@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from flowsieve.loop.loop_verdict import LoopVerdict
 from flowsieve.loop.series import Course
-from flowsieve.loop.verdict import Verdict
 from flowsieve.markup import Markup, element, joined, section
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Point = tuple[float, float | None]
 Scale = Callable[[float], float]
 
 
-def page(options: LoopOptions, course: Course, verdict: Verdict) -> str:
+def page(options: LoopOptions, course: Course, verdict: LoopVerdict) -> str:
     """The page."""
     head = element(
         "head",
@@ -61,7 +61,7 @@ def page(options: LoopOptions, course: Course, verdict: Verdict) -> str:
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _facts(verdict: Verdict) -> list[Sequence[str]]:
+def _facts(verdict: LoopVerdict) -> list[Sequence[str]]:
     judged = verdict.judgement
     whole = "good" if judged.holds else "bad"
     return [
@@ -79,7 +79,7 @@ def _facts(verdict: Verdict) -> list[Sequence[str]]:
     ]
 
 
-def _phases(verdict: Verdict) -> list[Sequence[str]]:
+def _phases(verdict: LoopVerdict) -> list[Sequence[str]]:
     return [
         (f"index {way['to']}", *(f"{each[key]:,}" if key != "phase" else each[key] for key in _PHASE))
         for way in reversed(verdict.transitions)

@@ -19,7 +19,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SeriesRow:
     """A second of the story."""
 
     at: float  # seconds since it began
@@ -40,7 +40,7 @@ class Course:
     """All that was seen: counts as they came, rows, and when what happened, in seconds since the beginning."""
 
     counts: list[Counted] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SeriesRow] = field(default_factory=list)
     moments: dict[str, float] = field(default_factory=dict)
     phases: list[tuple[float, str | None]] = field(default_factory=list)  # when each was first seen
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,16 +19,16 @@ from flowsieve.client.operator_link import OperatorLink
 from flowsieve.errors import BadInput
 from flowsieve.lab.lab import Lab, running
 from flowsieve.lab.machine import check_machine
-from flowsieve.loop.files import first_files, write_config
+from flowsieve.loop.files import write_config
 from flowsieve.loop.host_app import AppOrders
 from flowsieve.loop.judgement import Judgement, judge
+from flowsieve.loop.loop_verdict import LoopVerdict
 from flowsieve.loop.processes import HEARD, StoryBroken, Told, started
-from flowsieve.loop.series import Course, Row, total
-from flowsieve.loop.verdict import Verdict
+from flowsieve.loop.series import Course, SeriesRow, total
 from flowsieve.loop.workload import subscriptions
 from flowsieve.network.topology import Topology
 
-PATIENCE = 120.0  # seconds for anything to come about
+PATIENCE = 300.0  # seconds for anything to come about
 LOOK_SECONDS = 0.1
 ROW_SECONDS = 1.0
 PUBLISHERS = 2
@@ -112,11 +112,11 @@ class Watching:
             self.course.mark("noticed", now)
         self.course.count(total(now, [app.last_line("published") for app in self.apps]))
 
-    def row(self, since: float) -> Row:
+    def row(self, since: float) -> SeriesRow:
         now = self.now
         published, received, unwanted, seconds = self.course.between(since, now)
         crossing = self.told["crossing"]
-        return Row(
+        return SeriesRow(
             round(now, 2),
             round(published / seconds, 1) if seconds > 0 else 0.0,
             round(received / seconds, 1) if seconds > 0 else 0.0,
@@ -153,43 +153,28 @@ class LoopStory:
         self,
         options: LoopOptions,
         out: Path,
-        tell: Callable[[Row], None] = lambda row: None,
+        tell: Callable[[SeriesRow], None] = lambda row: None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._options, self._out, self._tell, self._note = options, out, tell, note
         self._filters = subscriptions(options.subscribers, options.subscriptions)
 
-    def run(self) -> tuple[Course, Verdict]:
+    def run(self) -> tuple[Course, LoopVerdict]:
         """Play it; raises what keeps it from going on. Whatever was started is ended then."""
         check_machine()
         self._out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix="fs-loop-") as place, ExitStack() as kept:
             folder = Path(place)
-            self._note("a plan for the first traffic, by the batch planner; and the switches")
-            with self._planner(folder) as making:
-                lab = kept.enter_context(running(self._options.topology))
-                making.finish(PATIENCE)
+            self._note(f"{len(self._options.topology.switches)} switches")
+            lab = kept.enter_context(running(self._options.topology))
             watching = self._start(folder, lab, kept)
             return self._play(folder, watching)
-
-    def _planner(self, folder: Path) -> AbstractContextManager[Told]:
-        events, wanted, schema = first_files(folder, self._filters)
-        words = ["plan", "--schema", schema, "--events", events, "--subscriptions", wanted]
-        words += [
-            "--out",
-            folder / "plan.json",
-            "--bits",
-            self._options.bits,
-            "--deadline",
-            2 * self._options.deadline,
-        ]
-        return started("flowsieve plan", [*FLOWSIEVE, *map(str, words), "--json"], self._out / "plan.log")
 
     def _start(self, folder: Path, lab: Lab, kept: ExitStack) -> Watching:
         """The controller, then the applications, then the stream."""
         options, out = self._options, self._out
-        config = write_config(folder, options.share)
-        self._note(f"the controller of {len(lab.topology.switches)} switches")
+        config = write_config(folder, options.share, options.bits)
+        self._note("the controller")
         words = [*FLOWSIEVE, "controller", str(config), "--lab", lab.name, "--json"]
         controller = kept.enter_context(started("the controller", words, out / "controller.log"))
         controller.wait_for("control", PATIENCE)
@@ -218,7 +203,7 @@ class LoopStory:
         options = self._options
         least = max(50, int(options.rate * options.share * options.window / 8))
         words = {"window": options.window, "pause": 2.0, "margin": 0.25, "deadline": options.deadline}
-        words |= {"least": least, "max-dz": 32, "bits": options.bits}
+        words |= {"least": least, "max-dz": 32}
         return [text for name, value in words.items() for text in (f"--{name}", str(value))]
 
     def _app(self, folder: Path, lab: Lab, kept: ExitStack, host: str, **orders: Any) -> Told:
@@ -231,7 +216,7 @@ class LoopStory:
 
     # What happens.
 
-    def _play(self, folder: Path, watching: Watching) -> tuple[Course, Verdict]:
+    def _play(self, folder: Path, watching: Watching) -> tuple[Course, LoopVerdict]:
         options, course = self._options, watching.course
         for app in watching.publishers:
             app.say("go")
@@ -255,7 +240,7 @@ class LoopStory:
         judgement = self._stopped(folder, watching)
         offers = watching.link.ask("GET", "/v1/plans")["offers"]
         ended = [app.last("ended") for app in watching.apps]
-        return course, Verdict.of(course, judgement, ended, watching.told, offers, watching.began, before)
+        return course, LoopVerdict.of(course, judgement, ended, watching.told, offers, watching.began, before)
 
     def _calm_enough(self, watching: Watching) -> bool:
         """Long enough under one plan that the stream knows what traffic is like, and has no plan in the making."""

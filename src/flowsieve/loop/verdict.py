@@ -14,7 +14,7 @@ FAULTS = ("duplicates", "overflow", "malformed", "forged", "unsent", "unreported
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LoopVerdict:
     """Shares are of what hosts received; seconds are those from the drift on, None where it never came to it."""
 
     events_per_s: float
@@ -61,7 +61,7 @@ class Verdict:
         offers: Sequence[Mapping[str, Any]],
         began: float,
         before: int,
-    ) -> Verdict:
+    ) -> LoopVerdict:
         """From what was seen: `told` is the last word on the index, `before` the version that the drift met."""
         at = course.moments
         drift, arrived, stop = at["drift"], at["arrived"], at["stop"]
