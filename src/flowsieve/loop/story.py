@@ -99,7 +99,7 @@ class Watching:
         """Take down what there is now; raise where somebody is gone."""
         for each in (*self.apps, self.stream):
             each.check()
-        self.told = self.link.ask("GET", "/v1/index")
+        self.told = self.link.request("GET", "/v1/index")
         now, crossing = self.now, self.told["crossing"]
         if self.told["version"] != self.version:
             self.version = self.told["version"]
@@ -238,7 +238,7 @@ class LoopStory:
         course.mark("stop", watching.now)
         self._note("all have stopped; the logs are compared")
         judgement = self._stopped(folder, watching)
-        offers = watching.link.ask("GET", "/v1/plans")["offers"]
+        offers = watching.link.request("GET", "/v1/plans")["offers"]
         ended = [app.last("ended") for app in watching.apps]
         return course, LoopVerdict.of(course, judgement, ended, watching.told, offers, watching.began, before)
 
