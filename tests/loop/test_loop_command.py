@@ -19,7 +19,9 @@ def test_the_plan_follows_the_traffic_and_nothing_is_lost(
 ) -> None:
     before = {lab.name for lab in labs()}
     size = ("--topology", "ring:3", "--subscriptions", 30, "--rate", 150, "--seconds", 3, "--window", 4)
-    answer = flowsieve("loop", *map(str, size), "--deadline", "20", "--out", str(tmp_path), "--json")
+    answer = flowsieve(
+        "loop", *map(str, size), "--deadline", "20", "--method", "gs+asi", "--out", str(tmp_path), "--json"
+    )
     found = json.loads(answer.out)
     assert answer.status == 0 and found["holds"]
     assert found["index"] >= 1 and found["transitions"][0]["ended"] == "arrived"

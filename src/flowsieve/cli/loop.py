@@ -28,6 +28,7 @@ def loop(
     seconds: Annotated[float, option("S", "Seconds before traffic changes, and after the new plan.")] = 15.0,
     window: Annotated[float, option("S", "Seconds that the stream looks back.")] = 8.0,
     deadline: Annotated[float, option("S", "Seconds that the stream has for a plan.")] = 5.0,
+    method: Annotated[str, option("M", "How the stream plans, as `plan` has it.")] = "auto",
     out: Annotated[Path, option("DIR", "Where the series, the report and the logs go.")] = Path("out/loop"),
     as_json: Json = False,
 ) -> int:
@@ -40,7 +41,7 @@ def loop(
     from flowsieve.loop.story import LoopOptions, LoopStory
 
     check_machine()
-    options = LoopOptions(read_topology(topology), subscriptions, rate, seconds, window, deadline)
+    options = LoopOptions(read_topology(topology), subscriptions, rate, seconds, window, deadline, method)
     story = LoopStory(
         options,
         out,

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from array import array
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from flowsieve.client.interests import Subscription
 from flowsieve.client.session import Client, connect
 from flowsieve.client.telemetry import counts_of
+from flowsieve.errors import ControlLost
 from flowsieve.loop.workload import NAMES, Readings
 
 TELL_SECONDS = 0.25
@@ -26,6 +28,7 @@ TICK_SECONDS = 0.002
 DRAWN = 2048  # readings at a time
 BEHIND_SECONDS = 0.05  # of events that are made up for at once; a busy machine publishes fewer
 AT_ONCE = 16  # subscriptions that are asked for
+TRIES = 8  # to reach the controller
 LONGEST_ORDERS = 1 << 26  # bytes
 
 
@@ -128,8 +131,17 @@ async def counting(client: Client) -> None:
         await asyncio.sleep(TELL_SECONDS)
 
 
+async def connected(kept: AsyncExitStack, orders: AppOrders) -> Client:
+    """A session; a controller that has just started may take a while to answer, while it compiles what it needs."""
+    for _ in range(TRIES - 1):
+        with suppress(ControlLost):
+            return await kept.enter_async_context(connect(orders.control, orders.host, orders.token))
+    return await kept.enter_async_context(connect(orders.control, orders.host, orders.token))
+
+
 async def work(orders: AppOrders, commands: asyncio.StreamReader) -> None:
-    async with connect(orders.control, orders.host, orders.token) as client:
+    async with AsyncExitStack() as kept:
+        client = await connected(kept, orders)
         publishing = Publishing(client, orders) if orders.rate else None
         subscribing = None if publishing else Subscribing(client, orders)
         if publishing is not None:

@@ -47,6 +47,7 @@ class LoopOptions:
     seconds: float = 15.0
     window: float = 8.0
     deadline: float = 5.0
+    method: str = "auto"
     bits: int = 16
 
     def __post_init__(self) -> None:
@@ -202,7 +203,12 @@ class LoopStory:
     def _stream_options(self) -> list[str]:
         options = self._options
         least = max(50, int(options.rate * options.share * options.window / 8))
-        words = {"window": options.window, "pause": 2.0, "margin": 0.25, "deadline": options.deadline}
+        words: dict[str, object] = {
+            "window": options.window,
+            "pause": 2.0,
+            "method": options.method,
+            "deadline": options.deadline,
+        }
         words |= {"least": least, "max-dz": 32}
         return [text for name, value in words.items() for text in (f"--{name}", str(value))]
 
