@@ -101,6 +101,7 @@ class TransitionStory(Story):
     def control(self, state: ControlState) -> None:
         self.dispatcher = Dispatcher(state, self.fabric, ENCODING, patience=60, drain=0)
         self.dispatcher.transition.holders = self.publishers  # type: ignore[assignment]
+        self.dispatcher.transition.retirement._holders = self.publishers  # type: ignore[assignment]
         self.dispatcher.transition.in_thread = at_once
 
     def step(self) -> None:

@@ -44,7 +44,8 @@ from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.hindrances import Hindrances
 from flowsieve.control.switches.label_gates import LabelGates
 from flowsieve.control.transition.index_holders import IndexHolders
-from flowsieve.control.transition.live_transition import LiveTransition, TransitionRecord
+from flowsieve.control.transition.live_transition import LiveTransition
+from flowsieve.control.transition.records import TransitionRecord
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.errors import Refused, SwitchError
 from flowsieve.flow.detours import Path, Protection

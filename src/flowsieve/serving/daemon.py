@@ -225,7 +225,7 @@ async def serving(
             deciding=configurators,
         )
         dispatcher.transition.publisher_patience = min(PUBLISHER_SECONDS, service.lease / RENEWALS)
-        dispatcher.transition.subscriber_patience = LEASES_OF_THE_UNAWARE * service.lease
+        dispatcher.transition.retirement.subscriber_patience = LEASES_OF_THE_UNAWARE * service.lease
         switch_log = SwitchLog()
         router.add(switch_log.heard)
         router.add(switches.translated(dispatcher.heard))

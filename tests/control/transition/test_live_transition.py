@@ -166,3 +166,45 @@ def test_whoever_recovers_in_any_phase_goes_on_from_there(phase: CrossingPhase) 
             await holds(again)
 
     asyncio.run(story())
+
+
+def test_it_goes_on_though_whoever_asked_for_it_has_left() -> None:
+    async def story() -> None:
+        async with running(Net("ring:4")) as net:
+            await populated(net)
+            transition = net.dispatcher.transition
+            way = asyncio.create_task(transition.go_over(OTHER))
+            while transition.crossing is None:
+                await asyncio.sleep(0)
+            way.cancel()
+            async with asyncio.timeout(10):
+                while transition.crossing is not None:
+                    await asyncio.sleep(0.01)
+            assert transition.index.version in (0, 1)
+            await holds(net)
+
+    asyncio.run(story())
+
+
+def test_an_operator_may_give_it_up_and_go_back_later() -> None:
+    async def story() -> None:
+        async with running(Net("ring:4", patience=10)) as net:
+            await populated(net)
+            transition = net.dispatcher.transition
+            assert await transition.go_back() is None
+            net.fabric.disconnect(net.topology.switches[2])
+            way = asyncio.create_task(transition.go_over(OTHER))
+            while transition.crossing is None:
+                await asyncio.sleep(0)
+            await transition.go_back()
+            with pytest.raises(SwitchError, match="an operator asked for it"):
+                await way
+            net.fabric.connect(net.topology.switches[2])
+            await holds(net)
+            await transition.go_over(OTHER)
+            record = await transition.go_back()
+            assert record is not None and record.ended == "arrived"
+            assert transition.index.version == 2 and transition.index.plan == RegularPlan.make(SCHEMA)
+            await holds(net)
+
+    asyncio.run(story())

@@ -11,19 +11,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 from flowsieve.control.core import Core
-from flowsieve.control.memory.journal import CrossingBegun, CrossingEnded, CrossingEntered, Entry, IndexLeft
+from flowsieve.control.memory.journal import CrossingBegun, CrossingEnded, CrossingEntered, Entry
 from flowsieve.control.memory.rebuild import catch_up, network_of
 from flowsieve.control.state import ControlState
 from flowsieve.control.switches.fleet import Fleet
 from flowsieve.control.switches.table_work import Rename
 from flowsieve.control.transition.crossing import Crossing, CrossingPhase, renamed
 from flowsieve.control.transition.index_holders import IndexHolders
-from flowsieve.control.transition.records import PhaseRecord
+from flowsieve.control.transition.records import PhaseRecord, TransitionRecord
+from flowsieve.control.transition.retirement import Retirement
 from flowsieve.control.transition.served_index import ServedIndex
 from flowsieve.control.transition.states import (
     arrived,
@@ -52,30 +52,6 @@ RETRY_SECONDS = 0.2  # between looks at what is waited for
 KEPT_RECORDS = 16  # of transitions that are over
 
 
-@dataclass(slots=True)
-class TransitionRecord:
-    """A transition, under way or over: from which index to which, what each phase took, and how it ended."""
-
-    old: int
-    new: int
-    carry: bool
-    began: float
-    phases: list[PhaseRecord] = field(default_factory=list)
-    ended: str | None = None  # "arrived", or why it was given up
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "from": self.old,
-            "to": self.new,
-            "method": "light-weight" if self.carry else "versioning",
-            "seconds": round(self.seconds, 3),
-            "phases": [record.to_json() for record in self.phases],
-            "operations": sum(record.operations for record in self.phases),
-            "ended": self.ended,
-        }
-
-
 class LiveTransition:
     """`go_over` to another plan; `run` goes on with what was begun before, and frees tags that nobody uses any more."""
 
@@ -91,8 +67,7 @@ class LiveTransition:
         self.holders = holders
         self.records: list[TransitionRecord] = []
         self.publisher_patience = PUBLISHER_SECONDS
-        self.subscriber_patience = SUBSCRIBER_SECONDS
-        self._deserted_since = time.monotonic()
+        self.retirement = Retirement(core, fleet, holders, lambda: self.index, drain)
         self.in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # where states are made
         self._core, self._fleet, self._first = core, fleet, first
         self._patience, self._drain = patience, drain
@@ -175,8 +150,11 @@ class LiveTransition:
 
             record = TransitionRecord(self.index.version, new.version, carry, time.time())
             self._remember(record)
-            await self._enter(entry, begin, renamed(True, OLD), record)
-            await self._through(record)
+            try:
+                await self._enter(entry, begin, renamed(True, OLD), record)
+                await self._through(record)
+            finally:
+                self._news.set()  # whoever asked for it may have left: then `run` goes on with it
         if record.ended != "arrived":
             raise SwitchError(f"the network is at the index that it was at before: {record.ended}")
         return record
@@ -212,14 +190,16 @@ class LiveTransition:
                         crossing.old.version, crossing.new.version, crossing.carry, time.time()
                     )
                     self._remember(record)
-                    await self._through(record)
-            await self._leave()
+                    try:
+                        await self._through(record)
+                    except JournalError as error:  # another controller leads by now, and goes on with it
+                        log.error("going over to index %d ends here: %s", crossing.new.version, error)
+                        return
+            await self.retirement.look()
             self._news.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS if self._core.state.retired else None):
                     await self._news.wait()
-            except TimeoutError:
-                pass
 
     # What is wanted.
 
@@ -315,10 +295,8 @@ class LiveTransition:
             fits = state is before and network_of(state) == network
             if fits:
                 catch_up(new, state)
-            if not fits or _asked(new) != _asked(
-                state
-            ):  # what is in force stays so, whatever room was found for it
-                new = make(state)
+            if not fits or _asked(new) != _asked(state):
+                new = make(state)  # what is in force stays so, whatever room was found for it
             self._become(new, rename)
 
         await self._core.scribe.write(entry, work)
@@ -410,37 +388,6 @@ class LiveTransition:
                     await self._fleet.caught_up(set(self._fleet.reachable))
             except (TimeoutError, FlowsieveError):
                 await asyncio.sleep(RETRY_SECONDS)
-
-    async def _leave(self) -> None:
-        """Free the tags of retired indexes that nobody uses any more."""
-        state = self._core.state
-        if not state.retired or not self._deserted:
-            return
-        await asyncio.sleep(self._drain)  # what was sent before they said so gets to its first switch
-        for each in state.retired:
-            if self._deserted:
-                await self._core.scribe.write(IndexLeft(each.version), partial(self._left, each))
-
-    @property
-    def _deserted(self) -> bool:
-        """Whether nobody publishes by a former index any more, and all who subscribe know the one of now.
-
-        A subscriber that does not say so, since it is of an older release, is waited for, but not for ever: it may come
-        to count losses that there were not.
-        """
-        version = self.index.version
-        if self.crossing is not None or self.holders.behind(version):
-            self._deserted_since = time.monotonic()
-            return False
-        waited = time.monotonic() - self._deserted_since
-        return waited > self.subscriber_patience or not self.holders.unaware(version)
-
-    def _left(self, index: ServedIndex) -> None:
-        state = self._core.state
-        state.retired = tuple(each for each in state.retired if each.version != index.version)
-        for switch in self._fleet.reachable:
-            self._core.tasks.start(self._fleet.punt(switch))
-        log.info("nobody uses index %d any more; its tag %s is free", index.version, index.tag.group)
 
     def _told(self, entry: Entry) -> str:
         match entry:

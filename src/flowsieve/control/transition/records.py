@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flowsieve.control.transition.crossing import CrossingPhase
@@ -31,4 +31,28 @@ class PhaseRecord:
             "seconds": round(self.seconds, 3),
             "operations": self.operations,
             "entries": self.entries,
+        }
+
+
+@dataclass(slots=True)
+class TransitionRecord:
+    """A transition, under way or over: from which index to which, what each phase took, and how it ended."""
+
+    old: int
+    new: int
+    carry: bool
+    began: float
+    phases: list[PhaseRecord] = field(default_factory=list)
+    ended: str | None = None  # "arrived", or why it was given up
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "from": self.old,
+            "to": self.new,
+            "method": "light-weight" if self.carry else "versioning",
+            "seconds": round(self.seconds, 3),
+            "phases": [record.to_json() for record in self.phases],
+            "operations": sum(record.operations for record in self.phases),
+            "ended": self.ended,
         }
