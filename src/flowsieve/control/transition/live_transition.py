@@ -229,13 +229,14 @@ class LiveTransition:
         return first, second
 
     def _remember(self, record: TransitionRecord) -> None:
-        self.records = [*self.records[-KEPT_RECORDS + 1 :], record]
+        """Another transition begins; nobody has asked yet to give it up."""
+        self.records, self._revoked = [*self.records[-KEPT_RECORDS + 1 :], record], None
 
     # Phases.
 
     async def _through(self, record: TransitionRecord) -> None:
         """From the phase that the network is in to the end."""
-        start, self._revoked = time.perf_counter(), None
+        start = time.perf_counter()
         while (crossing := self.crossing) is not None:
             try:
                 await self._phase(crossing, record)
