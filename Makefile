@@ -57,13 +57,14 @@ check: lint types test  ## ruff, mypy strict, tests
 bench: setup  ## the figures, one JSON object each; ONLY=name for one of them
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-soak: setup  ## faults at random on real switches, kills of the controller, of those that share an etcd, transitions, stories; MINUTES=10, KILLS=100, FAULTS=200, TRANSITIONS=20, STORIES=2000, SEED=n
+soak: setup  ## faults at random on real switches, kills of the controller, of those that share an etcd, transitions, the loop, stories; MINUTES=10, KILLS=100, FAULTS=200, TRANSITIONS=20, STORIES=2000, SEED=n
 	@scripts/system-packages
 	@status=0; \
 	$(BIN)/python tests/faults/soak.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	$(BIN)/python tests/faults/soak_restart.py --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	$(BIN)/python tests/faults/soak_takeover.py --faults $(FAULTS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	$(BIN)/python tests/faults/soak_transition.py --transitions $(TRANSITIONS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
+	$(BIN)/flowsieve loop --seconds 10 --out out/loop || status=1; \
 	$(BIN)/python tests/faults/soak_stories.py --stories $(STORIES) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || status=1; \
 	exit $$status
 
