@@ -26,8 +26,8 @@ def hello(*versions: int) -> bytes:
     return message(ofp.OFPT_HELLO, 1, struct.pack("!HHI", 1, 8, bitmap), max(versions))
 
 
-def features(xid: int, datapath: int = 7) -> bytes:
-    return message(ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBBxxII", datapath, 0, 254, 0, 0, 0))
+def features(xid: int, datapath: int = 7, tables: int = 254) -> bytes:
+    return message(ofp.OFPT_FEATURES_REPLY, xid, struct.pack("!QIBBxxII", datapath, 0, tables, 0, 0, 0))
 
 
 def barrier(xid: int) -> bytes:

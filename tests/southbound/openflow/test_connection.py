@@ -7,6 +7,7 @@ import pytest
 from os_ken.ofproto import ofproto_v1_4 as ofp
 from os_ken.ofproto import ofproto_v1_4_parser as parser
 
+from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp, OpKind
 from flowsieve.flow.entry import Flow, Output
 from flowsieve.header.address import Prefix
@@ -37,6 +38,9 @@ FLOWS = [
 ]
 OPS = [FlowOp(OpKind.INSTALL, flow) for flow in FLOWS]
 TABLE_FULL = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL)
+
+
+LABELLED = FlowOp(OpKind.INSTALL, Flow(PrefixMatch(Prefix.parse("ff1e::/16")), 10, (Output(1),), table=16))
 
 
 def sent(connection: OpenFlowConnection) -> list[tuple[int, int]]:
@@ -399,3 +403,16 @@ def test_a_switch_that_knows_no_groups_has_none(ready):
     assert sent(ready) != []
     refusal = peer.error(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_MULTIPART)
     assert heard(ready, refusal) == [GroupsListed(request, ())]
+
+
+def test_what_a_switch_has_no_table_for_is_refused_before_it_is_sent() -> None:
+    connection = OpenFlowConnection()
+    heard(connection, peer.hello(1, 4, 5, 6), peer.features(2, datapath=1, tables=4))
+    sent(connection)
+    with pytest.raises(
+        SwitchError, match="it has 4 tables, and 17 are needed: labels take one for each port"
+    ):
+        connection.apply([LABELLED])
+    assert sent(connection) == []
+    connection.apply(OPS)
+    assert sent(connection)

@@ -17,7 +17,10 @@ from typing import Any
 
 from os_ken.ofproto import ofproto_v1_4 as ofp
 
+from flowsieve.errors import SwitchError
 from flowsieve.flow.diff import FlowOp
+from flowsieve.flow.entry import CONTENT_TABLE, LABEL_TABLES
+from flowsieve.flow.entry_steps import EntrySteps
 from flowsieve.flow.punt import Punt
 from flowsieve.southbound.openflow import wire
 from flowsieve.southbound.openflow.detours import closing, detour_entries_request, groups_request
@@ -50,6 +53,16 @@ _XIDS = 1 << 32
 _ENDS = {Phase.COMMITTING: ofp.OFPBCT_COMMIT_REPLY, Phase.DISCARDING: ofp.OFPBCT_DISCARD_REPLY}
 
 
+class TooFewTables(SwitchError):
+    """A switch has fewer tables than entries are to be put into."""
+
+    def __init__(self, there: int, needed: int) -> None:
+        super().__init__(
+            f"it has {there} tables, and {needed} are needed: labels take one for each port that leads to hosts, from "
+            f"the {LABEL_TABLES.start + 1}th on; right is another switch, or a header by which packets say what is in them"
+        )
+
+
 class ConnectionState(Enum):
     """Where a connection stands."""
 
@@ -64,6 +77,7 @@ class OpenFlowConnection:
     def __init__(self, decrement: bool = True) -> None:
         self.state = ConnectionState.HELLO
         self.packer = Packer(decrement)
+        self.tables = LABEL_TABLES.stop  # that the switch has; it tells when it connects
         self._frames = wire.Frames()
         self._out: deque[bytes | Iterator[bytes]] = deque()
         self._xid = 0
@@ -77,8 +91,11 @@ class OpenFlowConnection:
     def apply(self, ops: Sequence[FlowOp], also: Sequence[SwitchEntry] = ()) -> int:
         """Have a batch carried out, as a whole; the number of the request comes back in its event.
 
-        The entries `also` are made with it.
+        The entries `also` are made with it. Raises TooFewTables where the switch has no table for some of it.
         """
+        last = CONTENT_TABLE if isinstance(ops, EntrySteps) else max((op.flow.table for op in ops), default=0)
+        if last >= self.tables:
+            raise TooFewTables(self.tables, last + 1)
 
         def packed(first: int, bundle: int) -> Iterator[bytes]:
             for at in range(0, len(ops), CHUNK):
@@ -219,7 +236,7 @@ class OpenFlowConnection:
         return ()
 
     def _on_features(self, xid: int, message: wire.Features) -> Iterable[ConnectionEvent]:
-        self.state = ConnectionState.READY
+        self.state, self.tables = ConnectionState.READY, message.tables
         self._out.append(wire.send_all(self._next()))
         self._out.append(wire.monitor_request(self._next()))
         return (Ready(message.datapath),)

@@ -132,6 +132,7 @@ class EchoReply(NamedTuple):
 
 class Features(NamedTuple):
     datapath: int
+    tables: int
 
 
 class PacketIn(NamedTuple):
@@ -323,7 +324,7 @@ _DECODERS: dict[int, Callable[[OpenFlowFrame], OpenFlowMessage]] = {
     ofp.OFPT_ERROR: _failed,
     ofp.OFPT_ECHO_REQUEST: lambda frame: EchoRequest(frame.data[8:]),
     ofp.OFPT_ECHO_REPLY: lambda frame: EchoReply(frame.data[8:]),
-    ofp.OFPT_FEATURES_REPLY: lambda frame: Features(_read(parser.OFPSwitchFeatures, frame).datapath_id),
+    ofp.OFPT_FEATURES_REPLY: lambda frame: _features(_read(parser.OFPSwitchFeatures, frame)),
     ofp.OFPT_ROLE_REPLY: lambda frame: RoleReply(*role_and_generation(frame.data)),
     ofp.OFPT_ROLE_STATUS: lambda frame: RoleStatus(*role_and_generation(frame.data)),
     ofp.OFPT_PACKET_IN: _packet_in,
@@ -347,6 +348,10 @@ def echo_request(xid: int) -> bytes:
 
 def echo_reply(xid: int, data: bytes) -> bytes:
     return to_bytes(parser.OFPEchoReply(PROTOCOL, data), xid)
+
+
+def _features(message: Any) -> Features:
+    return Features(message.datapath_id, message.n_tables)
 
 
 def features_request(xid: int) -> bytes:
