@@ -59,7 +59,7 @@ class TooFewTables(SwitchError):
     def __init__(self, there: int, needed: int) -> None:
         super().__init__(
             f"it has {there} tables, and {needed} are needed: labels take one for each port that leads to hosts, from "
-            f"the {LABEL_TABLES.start + 1}th on; right is another switch, or a header by which packets say what is in them"
+            f"number {LABEL_TABLES.start} on; right is another switch, or packets that say what is in them"
         )
 
 
