@@ -91,7 +91,9 @@ def _for_dz(flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
 
 
 class Story:
-    """Random requests and faults, one after the other or at once."""
+    """Random requests and faults, one after the other or at once; `events` are what may happen."""
+
+    events: Sequence[str] = ("add", "add", "end", "cut", "mute", "restart", "pull", "plug")
 
     def __init__(self, topology: Topology, data: st.DataObject) -> None:
         self.data, self.topology = data, topology
@@ -107,9 +109,7 @@ class Story:
 
     def step(self) -> None:
         """Do one thing, without waiting for what follows from it."""
-        what = self.data.draw(
-            st.sampled_from(["add", "add", "end", "cut", "mute", "restart", "pull", "plug"])
-        )
+        what = self.data.draw(st.sampled_from(self.events))
         state, switch = self.dispatcher.state, self.pick(self.topology.switches)
         if what == "add":
             self.number += 1
